@@ -1,0 +1,29 @@
+# Third-party libraries, under the names that folders use in LIBRARIES.
+find_package(Threads REQUIRED)
+find_package(OpenSSL REQUIRED)
+find_package(Boost REQUIRED CONFIG)
+find_package(spdlog REQUIRED)
+find_package(SQLite3 REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(sodium REQUIRED IMPORTED_TARGET libsodium)
+pkg_check_modules(edit REQUIRED IMPORTED_TARGET libedit)
+find_package(prometheus-cpp CONFIG REQUIRED)
+
+add_library(lib_asio INTERFACE)  # Boost.Asio and Beast: headers only
+target_link_libraries(lib_asio INTERFACE Boost::headers Threads::Threads)
+add_library(lib_tls INTERFACE)
+target_link_libraries(lib_tls INTERFACE OpenSSL::SSL OpenSSL::Crypto)
+add_library(lib_crypto INTERFACE)
+target_link_libraries(lib_crypto INTERFACE OpenSSL::Crypto PkgConfig::sodium)
+add_library(lib_json INTERFACE)  # glaze: headers only, in /usr/include
+add_library(lib_toml INTERFACE)
+target_compile_definitions(lib_toml INTERFACE TOML_EXCEPTIONS=0 TOML_HEADER_ONLY=1)
+add_library(lib_sql INTERFACE)
+target_link_libraries(lib_sql INTERFACE SQLite::SQLite3)
+add_library(lib_log INTERFACE)
+target_link_libraries(lib_log INTERFACE spdlog::spdlog)
+add_library(lib_metrics INTERFACE)
+target_link_libraries(lib_metrics INTERFACE prometheus-cpp::core)
+add_library(lib_cli INTERFACE)  # CLI11: headers only
+add_library(lib_edit INTERFACE)
+target_link_libraries(lib_edit INTERFACE PkgConfig::edit)
