@@ -68,9 +68,9 @@ void read_ask(Case& out, const std::vector<std::string>& line) {
   }
 }
 
-std::vector<Case> read_cases() {
+std::deque<Case> read_cases() {
   std::ifstream in(MOLLY_TEST_DATA "/cases.txt");
-  std::vector<Case> cases;
+  std::deque<Case> cases;
   int number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;
