@@ -26,11 +26,12 @@ struct Usage {
 
 struct ToolCallDelta {
   std::uint32_t index = 0;
-  std::string id;         // set once, on the first delta of a call
-  std::string kind;       // set once
-  std::string name;       // set once
-  std::string arguments;  // a fragment; fragments of one index concatenate
-  ExtraFields extra;
+  std::string id;              // set once, on the first delta of a call
+  std::string kind;            // set once
+  std::string name;            // set once
+  std::string arguments;       // a fragment; fragments of one index concatenate
+  ExtraFields extra;           // beside "function"
+  ExtraFields function_extra;  // inside "function"
 };
 
 struct Started {
@@ -38,7 +39,7 @@ struct Started {
   std::string model;  // the target's own name of the model
   std::int64_t created = 0;
   std::string system_fingerprint;
-  ExtraFields extra;  // top-level members of the answer, e.g. "timings"
+  ExtraFields extra;  // further top-level members of a whole answer or of a stream's first chunk, e.g. "timings"
 };
 
 struct ChoiceDelta {
@@ -50,10 +51,10 @@ struct ChoiceDelta {
   std::vector<ToolCallDelta> tool_calls;
   RawJson logprobs;  // the choice's logprobs object as it came; empty text: none
   std::optional<FinishReason> finish;
-  std::string finish_name;  // the spelling when finish is FinishReason::other
+  std::string finish_name;    // the spelling when finish is FinishReason::other
   ExtraFields extra;          // members of the choice
   ExtraFields message_extra;  // members of the message or delta
-  ExtraFields answer_extra;   // top-level members of this chunk that were not on the first one
+  ExtraFields answer_extra;   // further top-level members of this chunk; those of the first one are in Started
 };
 
 struct UsageReport {

@@ -29,9 +29,9 @@ struct AudioPart {
 };
 
 struct FilePart {
-  std::string file_id;   // one of file_id or data is set
+  std::string file_id;  // one of file_id or data is set
   std::string filename;
-  std::string data;      // data: URL or base64
+  std::string data;  // data: URL or base64
 };
 
 struct RefusalPart {
@@ -52,7 +52,8 @@ struct OpaquePart {
 
 struct ContentPart {
   std::variant<TextPart, ImagePart, AudioPart, FilePart, RefusalPart, ReasoningPart, OpaquePart> value;
-  ExtraFields extra;  // members of the part beside the typed ones, e.g. cache_control
+  ExtraFields extra;        // members of the part beside the typed ones, e.g. cache_control
+  ExtraFields inner_extra;  // members inside the object that holds the value (OpenAI: image_url, input_audio, file)
 };
 
 // A message's content as the client spelled it: absent, null, one string, or a list of parts.
@@ -67,8 +68,9 @@ struct ToolCall {
   std::string id;
   std::string kind = "function";  // "function" or "custom"
   std::string name;
-  std::string arguments;  // as the model wrote it: usually, not always, JSON
-  ExtraFields extra;
+  std::string arguments;       // as the model wrote it: usually, not always, JSON
+  ExtraFields extra;           // beside "function"
+  ExtraFields function_extra;  // inside "function"
 };
 
 struct Message {
@@ -89,7 +91,7 @@ struct Tool {
   std::string description;
   RawJson parameters;  // JSON Schema; empty text: none given
   std::optional<bool> strict;
-  RawJson whole;  // kinds other than "function": the tool as it came
+  RawJson whole;               // kinds other than "function": the tool as it came
   ExtraFields extra;           // beside "function"
   ExtraFields function_extra;  // inside "function"
 };
