@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tier.h"
@@ -39,5 +40,14 @@ struct TargetDescription {
   std::string provider;                         // T3: who runs it, for grants
   bool operator==(const TargetDescription&) const = default;
 };
+
+// How a target would take a request right now, best first.
+enum class Health : std::uint8_t {
+  ready,    // would be sent to at once
+  cold,     // a model process that has to be started first
+  busy,     // at its limit of requests at a time
+  failing,  // its circuit breaker is open or its process cannot start
+};
+std::string_view to_string(Health health);
 
 }  // namespace molly

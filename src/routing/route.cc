@@ -82,16 +82,6 @@ Route choose(std::span<const TargetView> targets, const Selection& selection, co
   return route;
 }
 
-std::string_view to_string(Health health) {
-  switch (health) {
-    case Health::ready: return "ready";
-    case Health::cold: return "cold";
-    case Health::busy: return "busy";
-    case Health::failing: return "failing";
-  }
-  return "failing";
-}
-
 std::string_view to_string(Fit fit) {
   switch (fit) {
     case Fit::fits: return "fits";

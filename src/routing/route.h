@@ -24,14 +24,6 @@ struct CapabilityProfile {
 
 CapabilityProfile capability_profile(const Request& request, std::uint64_t token_upper_bound);
 
-enum class Health : std::uint8_t {
-  ready,   // would be sent to at once
-  cold,    // a model process that has to be started first
-  busy,    // at its limit of requests at a time
-  failing, // its circuit breaker is open or its process cannot start
-};
-std::string_view to_string(Health health);
-
 // One target as the router sees it at the time of the decision.
 struct TargetView {
   const TargetDescription* description = nullptr;

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/secret.h"
+#include "config/section.h"
+#include "core/target.h"
+
+namespace molly::targets {
+
+// One [[target]] of molly.toml.
+//
+//   name, driver = "openai", tier, zone, url, key, model, pin, provider, molly, modalities, tools,
+//   context_length, price = { input, output }, concurrency, connect_seconds, first_byte_seconds, idle_seconds
+struct TargetSettings {
+  TargetDescription description;
+  std::string url;                  // http://..., https://... or unix:/path[:/base]
+  std::optional<base::Secret> key;  // sent as a bearer token
+  std::string pin;                  // "sha256//BASE64" of the server's public key, or empty
+  bool is_molly = false;            // receives the clearance of each request
+  std::uint32_t concurrency = 64;   // requests at a time
+  std::chrono::milliseconds connect_deadline{5'000};
+  std::chrono::milliseconds first_byte_deadline{120'000};
+  std::chrono::milliseconds idle_deadline{60'000};
+};
+
+// [models]: the model processes that Molly starts itself.
+struct ModelSettings {
+  std::optional<std::uint64_t> memory;  // bytes for all of them together; absent: 70 % of what is available
+  std::chrono::milliseconds keep_alive{std::chrono::minutes(10)};
+  std::filesystem::path server = "llama-server";  // found in PATH when it has no slash
+  std::uint32_t threads = 0;                      // per process; 0: all cores
+  std::uint32_t parallel = 4;                     // requests at a time per process
+  std::uint32_t context = 0;                      // tokens per request; 0: what the model was made for, bounded by memory
+};
+
+// Names of the built-in ways to ask: never a target or an alias.
+inline constexpr std::string_view automatic_names[] = {"auto", "molly"};
+
+// Problems are reported on the sections; what is returned is only good when the document has none.
+std::vector<TargetSettings> read_targets(config::Section root);
+ModelSettings read_models(config::Section root);
+// [aliases]: name = "target" or name = ["target", "target"], in order of preference. `known` are all target names.
+std::map<std::string, std::vector<std::string>> read_aliases(config::Section root, const std::vector<std::string>& known);
+
+// 1.25 (currency per million tokens) as micros.
+std::int64_t price_micros(double per_million);
+
+}  // namespace molly::targets
