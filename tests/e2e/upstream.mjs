@@ -178,6 +178,7 @@ export class Upstream {
   #serve(socket) {
     const connection = ++this.connections;
     this.open.add(socket);
+    socket.setNoDelay?.(true);
     let buffered = Buffer.alloc(0);
     let current = null; // the request being answered
     const left = () => {
