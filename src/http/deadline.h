@@ -1,8 +1,9 @@
 #pragma once
 
-#include <boost/asio/execution_context.hpp>
+#include <boost/asio/io_context.hpp>
 #include <chrono>
 #include <functional>
+#include <memory>
 
 namespace molly::http {
 
@@ -16,7 +17,7 @@ class Deadline {
  public:
   static constexpr std::chrono::milliseconds granularity{50};
 
-  Deadline(boost::asio::execution_context& context, std::function<void()> expired);
+  Deadline(boost::asio::io_context& context, std::function<void()> expired);
   ~Deadline();
   Deadline(const Deadline&) = delete;
   Deadline& operator=(const Deadline&) = delete;
@@ -29,12 +30,14 @@ class Deadline {
  private:
   friend class DeadlineSweep;
   DeadlineSweep& sweep_;
-  std::function<void()> expired_;
+  std::shared_ptr<std::function<void()>> expired_;
+  std::chrono::milliseconds after_{};
   std::chrono::steady_clock::time_point when_{};
   Deadline* previous_ = nullptr;
   Deadline* next_ = nullptr;
   bool linked_ = false;
   bool armed_ = false;
+  bool fresh_ = false;  // armed since the last look
 };
 
 }  // namespace molly::http

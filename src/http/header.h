@@ -23,6 +23,9 @@ std::string_view reason_phrase(unsigned status);
 // True where the text may stand in a header's value: no control characters but tab.
 bool is_header_value(std::string_view text);
 
+// True for a token: what a header's name or a method may be.
+bool is_header_name(std::string_view text);
+
 // The headers of one message in the order they came, in one block of memory that is reused. Views into it
 // are valid until the next add() or clear().
 class HeaderList {
