@@ -20,10 +20,10 @@ struct ParentOptions {
   std::uint64_t log_bytes = 4ULL << 20;               // of one log file; two are kept for each child
   std::chrono::milliseconds first_restart_delay{20};  // after a crash; doubles with each crash in a row
   std::chrono::milliseconds max_restart_delay{5000};
-  std::chrono::milliseconds stable_after{10000};               // running that long, a crash counts as the first again
-  std::chrono::milliseconds replacement_seconds_limit{60000};  // a replacement that is not ready by then is given up
-  std::chrono::milliseconds stop_step{2000};                   // between SIGTERM, SIGTERM and SIGKILL to a model child
-  std::chrono::milliseconds drain_limit{60000};                // the control plane's time to drain before SIGKILL
+  std::chrono::milliseconds stable_after{10000};       // running that long, a crash counts as the first again
+  std::chrono::milliseconds replacement_limit{60000};  // a replacement that is not ready by then is given up
+  std::chrono::milliseconds stop_step{2000};           // between SIGTERM, SIGTERM and SIGKILL to a model child
+  std::chrono::milliseconds drain_limit{60000};        // the control plane's time to drain before SIGKILL
 };
 
 // Serves until it is told to stop; returns the exit code for the process (the control plane's own code).
