@@ -18,7 +18,7 @@ set(MOLLY_MAY_USE_members core base labels config store audit policy)
 set(MOLLY_MAY_USE_traces core base labels config store)
 set(MOLLY_MAY_USE_routing core base labels config policy traces)
 set(MOLLY_MAY_USE_egress core base http config policy)
-set(MOLLY_MAY_USE_targets core base gguf wire http config policy egress)
+set(MOLLY_MAY_USE_targets core base gguf wire http config store policy egress)
 set(MOLLY_MAY_USE_pipeline core base labels wire config store audit policy members traces routing egress targets)
 set(MOLLY_MAY_USE_server core base labels wire http config store audit policy members traces routing egress targets pipeline)
 

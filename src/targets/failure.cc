@@ -17,6 +17,7 @@ std::string_view to_string(FailureKind kind) {
     case FailureKind::rate_limited: return "rate_limited";
     case FailureKind::server_error: return "server_error";
     case FailureKind::bad_credentials: return "bad_credentials";
+    case FailureKind::denied: return "denied";
     case FailureKind::rejected: return "rejected";
     case FailureKind::too_long: return "too_long";
     case FailureKind::busy: return "busy";
@@ -32,6 +33,7 @@ bool may_fall_back(FailureKind kind) { return kind != FailureKind::rejected && k
 bool counts_against_target(FailureKind kind) {
   switch (kind) {
     case FailureKind::none:
+    case FailureKind::denied:
     case FailureKind::rejected:
     case FailureKind::too_long:
     case FailureKind::busy:

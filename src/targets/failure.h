@@ -22,7 +22,8 @@ enum class FailureKind : std::uint8_t {
   garbage,             // not HTTP, not JSON, not SSE, or a redirect
   rate_limited,        // 429
   server_error,        // 5xx
-  bad_credentials,     // 401, 403 or 404 from the target: our configuration is wrong
+  bad_credentials,     // 401 or 404 from the target: our configuration is wrong
+  denied,              // 403: the target (another Molly, say) may not do it
   rejected,            // 400, 413, 422: the request itself; another target would say the same
   too_long,            // the target says that the context is exceeded
   busy,                // our own limit of requests at a time for this target

@@ -28,6 +28,7 @@ struct TargetSettings {
   std::chrono::milliseconds connect_deadline{5'000};
   std::chrono::milliseconds first_byte_deadline{120'000};
   std::chrono::milliseconds idle_deadline{60'000};
+  bool operator==(const TargetSettings&) const = default;
 };
 
 // [models]: the model processes that Molly starts itself.
@@ -37,7 +38,7 @@ struct ModelSettings {
   std::filesystem::path server = "llama-server";  // found in PATH when it has no slash
   std::uint32_t threads = 0;                      // per process; 0: all cores
   std::uint32_t parallel = 4;                     // requests at a time per process
-  std::uint32_t context = 0;                      // tokens per request; 0: what the model was made for, bounded by memory
+  std::uint32_t context = 0;                      // tokens per request; 0: what the model was made for, at most 8,192
 };
 
 // Names of the built-in ways to ask: never a target or an alias.

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/request.h"
 #include "core/target.h"
@@ -34,11 +35,13 @@ class Target {
   virtual const TargetDescription& description() const = 0;
   // What it honours of a request's parameters.
   virtual const wire::ParameterSupport& support() const = 0;
-  virtual Health health(Breaker::Clock::time_point now) const = 0;
+  virtual molly::Health health(Breaker::Clock::time_point now) const = 0;
   // Why it is not ready, for people; empty when it is.
   virtual std::string health_reason(Breaker::Clock::time_point now) const = 0;
   // The body that it would be sent for this request.
   virtual std::string encode(const Request& request) const = 0;
+  // Parameters of this request that encode() leaves out because the target would ignore them; not fatal.
+  virtual std::vector<std::string> dropped(const Request& request) const = 0;
   // True when the exact number of prompt tokens can be asked for (llama-server's /apply-template and /tokenize).
   virtual bool counts_tokens() const = 0;
   // Takes a place. A model process is started when need be and waits its turn: cancellable, bounded by `deadline`.

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/file.h"
+#include "egress/proof.h"
+#include "pipeline/runtime.h"
+#include "policy/rules.h"
+#include "server/settings.h"
+#include "store/connection.h"
+#include "targets/model_list.h"
+#include "targets/openai_target.h"
+#include "targets/settings.h"
+#include "traces/traces.h"
+
+namespace molly::apps {
+
+// All of molly.toml, each section read by its own folder: the one place that knows them all.
+struct Settings {
+  server::ServerSettings server;
+  policy::Rules rules;
+  std::vector<targets::TargetSettings> targets;
+  std::map<std::string, std::vector<std::string>> aliases;
+  targets::ModelSettings models;
+  traces::Settings traces;
+  std::string log_level = "info";
+  egress::PlainLoopback plain_loopback = egress::PlainLoopback::refused;
+};
+
+// `model_names` are those of the managed models, which aliases may name too. Every mistake is in the error.
+Result<Settings> read_settings(config::Document& document, const std::vector<std::string>& model_names);
+
+// The model that ships with Molly; not_found when the installation lacks it.
+Result<targets::ModelEntry> embedded_model();
+
+// The embedded model and those that were added; an added one that cannot be read is left out and told in `problems`.
+struct ManagedModels {
+  std::vector<targets::ServedModel> models;
+  std::vector<std::string> problems;
+};
+Result<ManagedModels> managed_models(store::Connection& connection, const targets::ModelSettings& settings);
+
+// Targets, policy and names as one whole. Targets of `previous` whose settings did not change are kept, with
+// their circuit breakers. `supervisor` knows the managed models already.
+Result<pipeline::Runtime> build_runtime(const Settings& settings, const ManagedModels& managed,
+                                        targets::Supervisor& supervisor, const pipeline::Runtime* previous);
+
+// The same for commands that only want to ask policy: no process, no connection.
+Result<std::shared_ptr<const policy::Engine>> build_engine(const Settings& settings, const ManagedModels& managed);
+
+}  // namespace molly::apps

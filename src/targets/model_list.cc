@@ -1,0 +1,111 @@
+#include "targets/model_list.h"
+
+#include <algorithm>
+
+namespace molly::targets {
+namespace {
+
+constexpr std::uint32_t usual_context = 8192;
+
+bool template_mentions_tools(const std::string& chat_template) {
+  // Templates name the variable `tools`; one that only renders messages of role "tool" does not.
+  return chat_template.find("tools") != std::string::npos;
+}
+
+std::uint32_t context_per_request(const gguf::ModelFile& header, const ModelSettings& settings) {
+  const std::uint64_t trained = header.context_length > 0 ? header.context_length : usual_context;
+  const std::uint64_t wanted = settings.context > 0 ? settings.context : usual_context;
+  return static_cast<std::uint32_t>(std::min(trained, wanted));
+}
+
+wire::ParameterSupport support_of(const gguf::ModelFile& header, const ModelEntry& model) {
+  wire::ParameterSupport support;
+  support.tools = template_mentions_tools(header.chat_template);
+  support.best_of = false;
+  support.suffix = false;
+  support.echo = false;
+  support.image = !model.projector.empty();
+  support.audio = false;
+  support.file = false;
+  support.opaque_parts = false;
+  return support;
+}
+
+}  // namespace
+
+store::Schema model_schema() {
+  return {"targets",
+          {{1, "models",
+            "CREATE TABLE models (name TEXT PRIMARY KEY, file TEXT NOT NULL, projector TEXT NOT NULL) STRICT;"}}};
+}
+
+Result<std::vector<ModelEntry>> list_models(store::Connection& connection) {
+  auto rows = connection.query<std::string, std::string, std::string>(
+      "SELECT name, file, projector FROM models ORDER BY rowid");
+  if (!rows) return std::unexpected(rows.error());
+  std::vector<ModelEntry> out;
+  for (auto& [name, file, projector] : *rows) out.push_back({name, file, projector});
+  return out;
+}
+
+Result<void> add_model(store::Connection& connection, const ModelEntry& model) {
+  const auto taken = connection.query<std::int64_t>("SELECT count(*) FROM models WHERE name = ?", model.name);
+  if (!taken) return std::unexpected(taken.error());
+  if (std::get<0>(taken->front()) > 0) {
+    return failure(ErrorCode::conflict,
+                   "a model named '" + model.name + "' was added already; choose another --name or remove it first");
+  }
+  const auto done = connection.execute("INSERT INTO models (name, file, projector) VALUES (?, ?, ?)", model.name,
+                                       model.file.string(), model.projector.string());
+  if (!done) return std::unexpected(done.error());
+  return {};
+}
+
+Result<void> remove_model(store::Connection& connection, const std::string& name) {
+  const auto changed = connection.execute("DELETE FROM models WHERE name = ?", name);
+  if (!changed) return std::unexpected(changed.error());
+  if (*changed == 0) return failure(ErrorCode::not_found, "no model named '" + name + "' was added");
+  return {};
+}
+
+std::string default_model_name(const std::filesystem::path& file) {
+  std::string name = file.stem().string();
+  for (char& c : name) {
+    const bool letter = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    if (c >= 'A' && c <= 'Z') {
+      c = static_cast<char>(c - 'A' + 'a');
+    } else if (!letter) {
+      c = '-';
+    }
+  }
+  return name.substr(0, 64);
+}
+
+Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings) {
+  auto header = gguf::read_model_file(model.file);
+  if (!header) return std::unexpected(header.error());
+  const std::uint32_t context = context_per_request(*header, settings);
+  ServedModel out;
+  out.plan = {.name = model.name,
+              .file = model.file,
+              .projector = model.projector,
+              .context_length = std::uint64_t{context} * settings.parallel,
+              .slots = settings.parallel,
+              .threads = settings.threads,
+              .further_arguments = {}};
+  out.support = support_of(*header, model);
+  out.description = {.name = model.name,
+                     .tier = Tier::t0,
+                     .zone = "device",
+                     .driver = "managed",
+                     .model = model.name,
+                     .adapter = {},
+                     .modalities = {.text = true, .image = out.support.image},
+                     .tools = out.support.tools,
+                     .context_length = context,
+                     .price = std::nullopt,
+                     .provider = {}};
+  return out;
+}
+
+}  // namespace molly::targets

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/target.h"
+#include "gguf/model_file.h"
+#include "store/connection.h"
+#include "store/migration.h"
+#include "targets/settings.h"
+#include "targets/supervisor.h"
+#include "wire/openai.h"
+
+// The model files that the owner added with `molly models add`: which they are, and how each is served.
+namespace molly::targets {
+
+struct ModelEntry {
+  std::string name;
+  std::filesystem::path file;
+  std::filesystem::path projector;  // empty: none
+  bool operator==(const ModelEntry&) const = default;
+};
+
+store::Schema model_schema();
+
+Result<std::vector<ModelEntry>> list_models(store::Connection& connection);
+// conflict when the name is taken.
+Result<void> add_model(store::Connection& connection, const ModelEntry& model);
+// not_found when there is none of that name.
+Result<void> remove_model(store::Connection& connection, const std::string& name);
+
+// "Qwen3-8B-Q4_K_M.gguf" as "qwen3-8b-q4_k_m": the name when none is given.
+std::string default_model_name(const std::filesystem::path& file);
+
+// How a model file is served and what it can do, from its own header and [models].
+struct ServedModel {
+  ModelPlan plan;
+  TargetDescription description;
+  wire::ParameterSupport support;
+};
+// Blocks on the disk. Errors name the file.
+Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings);
+
+}  // namespace molly::targets
