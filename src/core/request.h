@@ -66,7 +66,7 @@ struct Content {
 
 struct ToolCall {
   std::string id;
-  std::string kind = "function";  // "function" or "custom"
+  std::string kind = "function";  // "function" or "custom"; empty: not spelled, the same as "function"
   std::string name;
   std::string arguments;       // as the model wrote it: usually, not always, JSON
   ExtraFields extra;           // beside "function"

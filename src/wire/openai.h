@@ -11,7 +11,6 @@
 #include "core/event.h"
 #include "core/json.h"
 #include "core/request.h"
-#include "wire/json_text.h"
 
 // The OpenAI dialect: /v1/chat/completions, /v1/completions and /v1/models, both directions. Everything here is a
 // pure function of its arguments, or a small state machine that one thread uses; nothing blocks.
@@ -95,7 +94,9 @@ class ChunkParser {
   bool finished() const { return finished_choices_ > 0 && finished_choices_ >= seen_choices_; }
 
  private:
-  void fail(Error error);
+  Result<std::span<Event>> parse_chunk(std::string_view data);
+  Result<std::span<Event>> end_with(Error error);
+  void count_choices();
 
   Endpoint endpoint_;
   std::vector<Event> events_;
@@ -127,20 +128,23 @@ class ChunkRenderer {
   std::string_view render(const Event& event);
 
  private:
-  void begin_chunk();
-  void end_chunk(const ExtraFields& answer_extra);
   void start(const Started& started);
   void choice(const ChoiceDelta& delta);
   void done();
+  template <class Write>
+  void chunk(const ExtraFields& answer_extra, Write&& write);
+  void set_head(std::string_view system_fingerprint);
+  bool first_of(std::uint32_t index);
 
   Endpoint endpoint_;
   AnswerIdentity identity_;
   UsageInStream usage_mode_;
-  JsonWriter out_;
-  std::string prefix_;       // everything of a chunk before its choices
+  std::string bytes_;        // what render() gives out
+  std::string head_;         // the members that every chunk begins with
   ExtraFields first_extra_;  // Started.extra, due on the first chunk
   std::optional<UsageReport> usage_;
-  std::vector<bool> role_sent_;  // by choice index
+  std::vector<bool> begun_;  // by choice index
+  bool ended_ = false;
 };
 
 // Collects events into one whole answer: text, reasoning, refusals and tool-call arguments concatenate by choice and
@@ -160,11 +164,17 @@ class AnswerBuilder {
   std::string render(const AnswerIdentity& identity) const;
 
  private:
-  ChoiceDelta& choice(std::uint32_t index);
+  struct Choice {
+    ChoiceDelta whole;
+    ExtraFields logprobs;  // lists are kept open, without their last bracket
+  };
+
+  Choice& choice(std::uint32_t index);
+  void merge(ChoiceDelta&& delta);
 
   Endpoint endpoint_;
   Started started_;
-  std::vector<ChoiceDelta> choices_;  // by rising index
+  std::vector<Choice> choices_;  // by rising index
   std::optional<Usage> usage_;
   std::optional<Error> error_;
   bool done_ = false;

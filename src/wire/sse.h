@@ -36,10 +36,15 @@ class SseParser {
   bool between_events() const;
 
  private:
-  std::optional<std::string_view> take_line();
-  void take_field(std::string_view line);
-  void append_data(std::string_view value);
-  void skip_byte_order_mark();
+  struct Line {
+    std::string_view text;
+    bool in_chunk;  // not in line_
+  };
+
+  std::optional<Line> take_line();
+  void take_field(const Line& line);
+  void append_data(const Line& value);
+  void keep_data();
   void start_event();
 
   std::size_t max_event_bytes_;
@@ -47,10 +52,11 @@ class SseParser {
   std::string line_;        // start of a line whose end is in a later chunk
   std::string joined_;      // data that does not lie in one place of the chunk
   std::string name_;
-  std::string_view data_;        // into the chunk or joined_
-  std::size_t event_bytes_ = 0;  // bytes of the lines of the event in progress
+  std::string_view data_;  // into the chunk or joined_
   bool has_data_ = false;
-  bool given_out_ = false;  // the last event's views may be dropped now
+  bool data_in_chunk_ = false;
+  bool line_taken_ = false;  // line_ was whole and may be dropped
+  bool given_out_ = false;   // the last event's views may be dropped
   bool after_carriage_return_ = false;
   bool at_start_ = true;
   bool failed_ = false;
