@@ -31,9 +31,9 @@ using Value = std::variant<bool, std::uint64_t, std::int64_t, double, std::strin
 struct Tensor {
   std::string name;
   std::array<std::uint64_t, 4> dimensions{1, 1, 1, 1};  // ne: innermost first
-  TensorType type = TensorType::f32;
-  std::uint64_t offset = 0;  // from the start of the data section
-  std::uint64_t bytes = 0;
+  std::uint32_t type = 0;                               // a TensorType, or a number that this version does not know
+  std::uint64_t offset = 0;                             // from the start of the data section
+  std::uint64_t bytes = 0;                              // of an unknown type: up to the next tensor
 };
 
 struct ModelFile {
@@ -64,12 +64,12 @@ struct ModelFile {
 
 // Bounds on what a file may make us allocate or do.
 struct Limits {
-  std::uint64_t max_header_bytes = 512ULL << 20;
+  std::uint64_t max_header_bytes = 512ULL << 20;  // read, most of it skipped
+  std::uint64_t max_kept_bytes = 64ULL << 20;     // of keys, names and texts together
   std::uint64_t max_keys = 65'536;
   std::uint64_t max_tensors = 1'000'000;
-  std::uint64_t max_key_bytes = 65'535;
   std::uint64_t max_string_bytes = 16ULL << 20;
-  std::uint64_t max_kept_elements = 4096;  // longer arrays are skipped
+  std::uint64_t max_kept_elements = 4096;  // of longer arrays only the length is kept
 };
 
 // Reads the header of a file. Blocks on the disk. ErrorCode::invalid_request says what is wrong with the file

@@ -37,14 +37,19 @@ bool ChildLog::reopen() {
 }
 
 void ChildLog::keep(const char* data, std::size_t size) {
-  if (!file_) return;
-  if (written_ + size > max_bytes_) {
-    ::rename(path_.c_str(), (path_ + ".1").c_str());
-    if (!reopen()) return;
+  while (size > 0 && file_) {
+    if (written_ >= max_bytes_) {
+      ::rename(path_.c_str(), (path_ + ".1").c_str());
+      if (!reopen()) return;
+    }
+    const auto part =
+        static_cast<std::size_t>(std::min<std::uint64_t>(size, max_bytes_ - std::min(written_, max_bytes_)));
+    const ssize_t count = ::write(file_.get(), data, part);
+    if (count <= 0) return;  // a full disk loses log lines, nothing else
+    written_ += static_cast<std::uint64_t>(count);
+    data += count;
+    size -= static_cast<std::size_t>(count);
   }
-  // A full disk loses log lines, nothing else.
-  const ssize_t count = ::write(file_.get(), data, size);
-  if (count > 0) written_ += static_cast<std::uint64_t>(count);
 }
 
 void ChildLog::drain() {
