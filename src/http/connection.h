@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <unordered_set>
-#include <vector>
 
 #include "http/deadline.h"
 #include "http/message_parser.h"
@@ -13,7 +12,18 @@
 
 namespace molly::http {
 
-// What the connections of one server share; all on its thread but for the atomics.
+// Written by one thread, read by any.
+class Counter {
+ public:
+  void add() { value_.store(value_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void subtract() { value_.store(value_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed); }
+  std::uint64_t get() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+// What the connections of one server share; all on its thread.
 struct ServerShared {
   ServerShared(boost::asio::io_context& context_, ServerOptions options_)
       : context(context_), options(std::move(options_)) {}
@@ -23,9 +33,7 @@ struct ServerShared {
   bool draining = false;
   std::unordered_set<Connection*> connections;
   std::size_t refusing = 0;  // connections over the limit that still hear why
-  std::atomic<std::size_t> active{0};
-  std::atomic<std::size_t> open{0};
-  ServerStatistics statistics;
+  Counter active, open, accepted, requests, refused, malformed, timeouts, abandoned;
 };
 
 // One client's connection: a coroutine that reads a request, runs the handler, and begins again. A read is
@@ -40,6 +48,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   static void start(const std::shared_ptr<Connection>& connection);
   void close_if_idle();
   void cancel();
+  // Lets go of the coroutine without running it: the server is gone.
+  void abandon();
 
   // For Exchange.
   const RequestHead& head() const { return parser_.head(); }
@@ -60,11 +70,13 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   boost::asio::awaitable<void> run();
   boost::asio::awaitable<bool> shake_hands();
-  boost::asio::awaitable<bool> serve_one();
-  boost::asio::awaitable<void> handle();
-  boost::asio::awaitable<void> refuse(Problem problem);
-  boost::asio::awaitable<void> linger();
-  void report_fault(const char* what);
+  boost::asio::awaitable<void> serve();
+  boost::asio::awaitable<void> turn_away();
+  boost::asio::awaitable<bool> handle();
+  boost::asio::awaitable<void> run_handler();
+  boost::asio::awaitable<void> answer_problem(Problem problem);
+  boost::asio::awaitable<void> say_goodbye();
+  void break_off();
 
   Input parse();
   void read_more();
@@ -72,14 +84,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_deadline();
   void arm_for_input();
   void send_continue();
-  void make_room();
+  bool make_room();
+  void next_request();
+  void wake();
   auto input();
 
   Result<void> begin_head(unsigned status, std::span<const Header> headers);
   void add_length(std::size_t size);
   boost::asio::awaitable<Result<void>> fails(Error error);
   boost::asio::awaitable<Result<void>> send(std::array<boost::asio::const_buffer, 4> buffers);
-  Error write_error() const;
+  Error write_error();
 
   std::shared_ptr<ServerShared> shared_;
   Stream stream_;
@@ -102,14 +116,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool expired_ = false;  // a deadline passed
   bool stopped_ = false;  // cancelled by the server
   bool continue_sent_ = false;
-  std::uint64_t body_steps_ = 0;  // how many times the body's deadline was moved
+  enum class Phase : std::uint8_t { none, idle, head, body };
+  Phase phase_ = Phase::none;   // what the deadline is armed for
+  std::size_t body_steps_ = 0;  // how many times the body's deadline was moved
 
   // Output.
   Answer answer_ = Answer::none;
   std::string out_;  // head that goes out with the next write
   bool keep_alive_ = false;
   bool chunked_ = false;
-  bool without_body_ = false;
+  bool without_body_ = false;  // HEAD
   char chunk_line_[24] = {};
 };
 

@@ -92,6 +92,11 @@ void Deadline::arm(std::chrono::milliseconds after) {
   if (!linked_) sweep_.link(*this);
 }
 
+void Deadline::extend(std::chrono::milliseconds by) {
+  after_ += by;
+  if (!fresh_) when_ += by;
+}
+
 void Deadline::disarm() { armed_ = false; }
 
 }  // namespace molly::http

@@ -24,6 +24,8 @@ class Deadline {
 
   // From now on; replaces an earlier one.
   void arm(std::chrono::milliseconds after);
+  // Later than armed for; nothing when it is not armed.
+  void extend(std::chrono::milliseconds by);
   void disarm();
   bool armed() const { return armed_; }
 

@@ -113,6 +113,8 @@ RequestParser::~RequestParser() = default;
 
 void RequestParser::reset(std::size_t max_header_bytes, std::size_t max_body_bytes) {
   Inner& inner = *inner_;
+  inner.head.method.clear();
+  inner.head.target.clear();
   inner.head.headers.clear();
   inner.head.expects_continue = false;
   if (inner.body.capacity() > kept_body_bytes) inner.body = std::string();

@@ -110,6 +110,8 @@ struct ServerOptions {
   ServerLimits limits;
   Handler handler;
   ErrorBody error_body = openai_error_body;
+  // Hears what() of exceptions that left a handler (not of cancellations): bugs, to be logged.
+  std::function<void(std::string_view)> on_fault;
   std::shared_ptr<ConnectionCount> count = std::make_shared<ConnectionCount>();
 };
 
@@ -119,10 +121,12 @@ struct ServerStatistics {
   std::uint64_t refused = 0;      // answered 503 because of max_connections
   std::uint64_t malformed = 0;    // answered by the server with 4xx
   std::uint64_t timeouts = 0;     // connections ended by a deadline
+  std::uint64_t abandoned = 0;    // requests whose client left before the answer was complete
 };
 
 // HTTP/1.1 server of one network thread: keep-alive, pipelining, HEAD, Expect: 100-continue, HTTP/1.0,
-// chunked request bodies. Everything but active() and connections() is called on the io_context's thread.
+// chunked request bodies. Everything but active(), connections() and statistics() is called on the io_context's
+// thread.
 // Destroy it only when the context no longer runs, or when connections() is 0.
 class Server {
  public:

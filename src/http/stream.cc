@@ -2,11 +2,12 @@
 
 #include <sys/socket.h>
 
-#include <array>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/deferred.hpp>
 #include <boost/asio/write.hpp>
 #include <string>
+
+#include "http/remaining.h"
 
 namespace molly::http {
 
@@ -14,29 +15,6 @@ namespace asio = boost::asio;
 using boost::system::error_code;
 
 namespace {
-
-constexpr std::size_t most_buffers = 5;
-
-// What is still to be written of a few buffers.
-class Remaining {
- public:
-  explicit Remaining(std::span<const asio::const_buffer> buffers) {
-    for (const asio::const_buffer& buffer : buffers) {
-      if (buffer.size() > 0 && count_ < most_buffers) buffers_[count_++] = buffer;
-    }
-  }
-  void consume(std::size_t size) {
-    while (first_ < count_ && size >= buffers_[first_].size()) size -= buffers_[first_++].size();
-    if (first_ < count_) buffers_[first_] += size;
-  }
-  bool empty() const { return first_ == count_; }
-  std::span<const asio::const_buffer> left() const { return {buffers_.data() + first_, count_ - first_}; }
-
- private:
-  std::array<asio::const_buffer, most_buffers> buffers_;
-  std::size_t first_ = 0;
-  std::size_t count_ = 0;
-};
 
 constexpr auto as_values = asio::as_tuple(asio::deferred);
 
@@ -76,7 +54,8 @@ TlsSocket* Stream::tls() {
 asio::io_context& Stream::context() { return socket().get_executor().context(); }
 
 std::size_t Stream::write_now(std::span<const asio::const_buffer> buffers, error_code& error) {
-  return std::get<Socket>(layer_).write_some(buffers, error);
+  Socket& plain = std::get<Socket>(layer_);
+  return buffers.size() == 1 ? plain.write_some(buffers.front(), error) : plain.write_some(buffers, error);
 }
 
 asio::awaitable<error_code> Stream::write(std::span<const asio::const_buffer> buffers) {
