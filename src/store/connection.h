@@ -74,7 +74,8 @@ class Statement {
   template <class Value>
   static constexpr bool is_optional<std::optional<Value>> = true;
 
-  Statement(sqlite3* database, sqlite3_stmt* statement) : database_(database), statement_(statement) {}
+  Statement(sqlite3* database, sqlite3_stmt* statement, bool* in_use)
+      : database_(database), statement_(statement), in_use_(in_use) {}
   bool is_null(int index) const;
   std::int64_t integer_column(int index) const;
   double double_column(int index) const;
@@ -83,6 +84,7 @@ class Statement {
 
   sqlite3* database_;
   sqlite3_stmt* statement_;
+  bool* in_use_;         // of the connection's stored form; null: this statement belongs to nobody else
   int bind_result_ = 0;  // the first bind that failed; step() reports it
 };
 
@@ -138,7 +140,7 @@ class Connection {
 
   template <class... Values>
   static void bind_all(Statement& statement, const Values&... values) {
-    int parameter = 0;
+    [[maybe_unused]] int parameter = 0;
     (statement.bind(parameter++, values), ...);
   }
   template <class... Columns, std::size_t... Index>
