@@ -21,8 +21,19 @@ class Engine;
 struct Exclusion {
   std::string target;
   Tier tier = Tier::t0;
-  std::string code;      // "unproven", "zone", "ceiling", "grant_expired", ...
+  std::string code;      // a Verdict's name, "grant_expired" or "removed"
   std::string sentence;  // "T3 needs a grant, and grant 2 (provider acme) is not for member ana."
+};
+
+// One target's part of a decision, allowed or not.
+struct TargetDecision {
+  std::string target;
+  Tier tier = Tier::t0;
+  std::string zone;
+  bool allowed = false;
+  std::string code;      // "allowed", or as Exclusion::code
+  std::string sentence;  // why, naming the rule
+  std::string proof;     // how the tier was verified, or why it could not be
 };
 
 // The targets that policy allows for one request. Made only by Engine::clear; every operation returns the
@@ -34,6 +45,7 @@ class Clearance {
   bool empty() const;
   std::vector<std::string_view> targets() const;  // names, in the configuration's order
   std::vector<Exclusion> exclusions() const;      // one for every other target; worded on each call
+  std::vector<TargetDecision> decisions() const;  // one for every target; worded on each call
 
   const labels::Label& label() const { return label_; }
   // What set each part of the label and the ceiling: "confidential by pin 1 (application clinic)".
@@ -57,30 +69,32 @@ class Clearance {
  private:
   friend class Engine;
 
-  // Who last narrowed a target's entry.
-  enum class Cause : std::uint8_t {
-    rules,
-    expired_grant,
-    other_members_grant,
-    removed,
-    carried_tier,
-    carried_zone,
-    carried_provider,
-  };
+  // What stands behind a verdict that is not the label's and the target's alone.
+  enum class Cause : std::uint8_t { rules, expired_grant, other_members_grant, carried, removed };
+  static constexpr std::uint16_t no_rule = 0xffff;
   struct Entry {
     Verdict verdict = Verdict::not_opened;
     Cause cause = Cause::rules;
     Threshold threshold = shut;
     std::uint16_t grant = no_rule;  // the grant that gave the threshold, or the nearest miss
   };
-  static constexpr std::uint16_t no_rule = 0xffff;
 
   explicit Clearance(std::shared_ptr<const Engine> engine);
-  void decide_all();
+  void narrow();
+  void narrow_to(const CarriedClearance& carried);
+  bool grant_applies(std::uint16_t grant) const;
+  std::string code_of(const Entry& entry) const;
+  std::string sentence_for(std::size_t target) const;
+  std::string zone_sentence(std::size_t target) const;
+  std::string ceiling_sentence(std::size_t target) const;
+  std::string not_opened_sentence(std::size_t target) const;
+  std::string confidentiality_source() const;
 
   std::shared_ptr<const Engine> engine_;
   labels::Label label_;
   Ask ask_;
+  std::string member_;
+  std::optional<labels::Confidentiality> declared_;
   std::optional<Tier> declared_tier_;
   std::optional<CarriedClearance> carried_;
   std::vector<Entry> entries_;         // one for each target of the engine

@@ -59,9 +59,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
     std::vector<std::uint16_t> targets;  // that it opens
   };
 
-  Engine() = default;
-  Result<void> compile();
-  Result<void> compile_target(const TargetFacts& facts);
+  Engine(Rules rules, std::vector<TargetFacts> targets);
+  Result<void> compile_target(std::uint16_t index);
   CompiledGrant compile_grant(const Grant& grant) const;
   std::uint64_t pack(const labels::NameSet& zones) const;
   labels::PackedLabel pack(const labels::Label& label) const;

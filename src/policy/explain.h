@@ -10,16 +10,6 @@
 namespace molly::policy {
 
 // A whole decision in words, for `molly policy explain` and for refusals.
-struct TargetDecision {
-  std::string target;
-  Tier tier = Tier::t0;
-  std::string zone;
-  bool allowed = false;
-  std::string code;      // "allowed", or as Exclusion::code
-  std::string sentence;  // why, naming the rule
-  std::string proof;     // how the tier was verified
-};
-
 struct Decision {
   std::string policy_digest;  // hexadecimal
   std::string label;          // labels::to_string

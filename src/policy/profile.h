@@ -23,7 +23,7 @@ struct CarriedClearance {
   bool operator==(const CarriedClearance&) const = default;
 };
 
-// "tier=T1;zones=device+lan;providers=-;declared=no;label=internal/trusted/*/*"
+// "tier=T1;zones=device+lan;providers=-;declared=no;label=internal/trusted/*/*"; declared: "public" or "no".
 std::string serialise(const CarriedClearance& carried);
 // Strict: exactly that form. A clearance that cannot be read must refuse the request, never be ignored.
 Result<CarriedClearance> parse_carried(std::string_view text);

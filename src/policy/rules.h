@@ -22,7 +22,8 @@ struct Defaults {
   labels::Confidentiality confidentiality = labels::Confidentiality::internal;
 };
 
-// A member by exact name, or everybody with a role ("role:NAME").
+// A member by exact name, or everybody with a role ("role:NAME"). "owner" is also who uses this machine
+// without a key.
 struct MemberPattern {
   bool is_role = false;
   std::string name;
@@ -47,7 +48,7 @@ struct Grant {
   labels::NameSet zones;               // the targets' zones that it opens
   std::vector<MemberPattern> members;  // empty: everybody (T3: must be given)
   labels::Confidentiality max_confidentiality = labels::Confidentiality::public_;
-  std::optional<std::chrono::system_clock::time_point> expires;  // inert from then on
+  std::optional<std::chrono::system_clock::time_point> expires;  // inert from then on (dates: from 0:00 UTC)
 };
 
 struct Rules {
@@ -57,9 +58,13 @@ struct Rules {
   std::vector<Grant> grants;
 };
 
-// Refuses what rules may never say, however they were made: a default ceiling above T1, a grant for T0 or
-// T1, a T3 grant that names neither target nor provider, or names no member, or lets more than public pass.
+// Refuses (config_invalid, with the key) what rules may never say, however they were made: a default ceiling
+// above T1, a wildcard, a grant for T0 or T1, a T3 grant that names neither target nor provider, or no member,
+// or lets more than public pass.
 Result<void> validate(const Rules& rules);
+Result<void> validate(const Defaults& defaults);
+Result<void> validate(const Pin& pin);
+Result<void> validate(const Grant& grant);
 
 // Reads [defaults], [[pin]] and [[grant]] of the document's root. Mistakes become the document's problems;
 // the returned rules are meant for use only when there are none.
