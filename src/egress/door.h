@@ -94,6 +94,7 @@ class Door {
   std::size_t open_connections() const;
 
  private:
+  friend class Upstream;
   struct State;
 
   template <Tier tier>
