@@ -286,7 +286,7 @@ asio::awaitable<void> Connection::run_handler() {
 }
 
 asio::awaitable<void> Connection::answer_problem(Problem problem) {
-  if (problem.status < 500) shared_->malformed.add();
+  if (problem.status < 500 || problem.status == 505) shared_->malformed.add();
   answer_ = Answer::none;
   keep_alive_ = false;
   without_body_ = head().method == "HEAD";

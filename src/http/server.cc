@@ -122,7 +122,8 @@ std::vector<Connection*> snapshot(const ServerShared& shared) {
 std::string openai_error_body(unsigned status, std::string_view message) {
   base::JsonWriter json;
   json.begin_object().key("error").begin_object();
-  json.member("message", message).member("type", status < 500 ? "invalid_request_error" : "server_error");
+  const bool clients_fault = status < 500 || status == 505;
+  json.member("message", message).member("type", clients_fault ? "invalid_request_error" : "server_error");
   json.key("param").null().key("code").null().end_object().end_object();
   return std::move(json).text();
 }
