@@ -1,5 +1,6 @@
 #include "wire/json_reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
 #include <cstring>

@@ -81,7 +81,8 @@ Error parse_error_answer(int http_status, std::string_view body, std::string_vie
 // Streamed answers, one SSE event's data at a time.
 class ChunkParser {
  public:
-  explicit ChunkParser(Endpoint endpoint) : endpoint_(endpoint) {}
+  // `choices` is how many answers were asked for: n, times the number of prompts.
+  explicit ChunkParser(Endpoint endpoint, std::uint32_t choices = 1) : endpoint_(endpoint), open_choices_(choices) {}
 
   // The events of one chunk, often one, in order; the caller may move from them, and they live until the next call.
   // "[DONE]" gives Done. An object with an "error" member, or an event named "error", gives Failed. What is not a
@@ -90,20 +91,20 @@ class ChunkParser {
 
   // True after Done or Failed.
   bool ended() const { return ended_; }
-  // True once a finish reason came and no choice is open: some upstreams end there, without "[DONE]".
-  bool finished() const { return finished_choices_ > 0 && finished_choices_ >= seen_choices_; }
+  // True once every choice has its finish reason: some upstreams end there, without "[DONE]".
+  bool finished() const { return open_choices_ == 0; }
 
  private:
   Result<std::span<Event>> parse_chunk(std::string_view data);
   Result<std::span<Event>> end_with(Error error);
-  void count_choices();
+  void count_finished();
 
   Endpoint endpoint_;
   std::vector<Event> events_;
   bool started_ = false;
   bool ended_ = false;
-  std::uint32_t seen_choices_ = 0;
-  std::uint32_t finished_choices_ = 0;
+  std::uint32_t open_choices_;
+  std::vector<bool> finished_;  // by choice index
 };
 
 // ---- answers to a client ----

@@ -46,7 +46,10 @@ constexpr std::array<Member<ToolCallDelta>, 5> tool_call_members{{
     {"function", Rule::null_is_none,
      [](JsonReader& in, ToolCallDelta& call) { read_object(in, function_members, call, call.function_extra); }},
     {"custom", Rule::null_is_none,
-     [](JsonReader& in, ToolCallDelta& call) { read_object(in, custom_members, call, call.function_extra); }},
+     [](JsonReader& in, ToolCallDelta& call) {
+       call.kind = "custom";  // later fragments do not say so
+       read_object(in, custom_members, call, call.function_extra);
+     }},
 }};
 
 void read_tool_calls(JsonReader& in, ChoiceDelta& choice) {
@@ -317,7 +320,7 @@ Result<std::span<Event>> ChunkParser::parse_chunk(std::string_view data) {
   } else if (!extra.empty()) {
     answer_extra_of(events_, first) = std::move(extra);
   }
-  count_choices();
+  count_finished();
   return std::span(events_);
 }
 
@@ -328,12 +331,13 @@ Result<std::span<Event>> ChunkParser::end_with(Error error) {
   return std::span(events_);
 }
 
-void ChunkParser::count_choices() {
+void ChunkParser::count_finished() {
   for (const Event& event : events_) {
     const auto* choice = std::get_if<ChoiceDelta>(&event);
-    if (choice == nullptr) continue;
-    seen_choices_ = std::max(seen_choices_, choice->index + 1);
-    if (choice->finish) ++finished_choices_;
+    if (choice == nullptr || !choice->finish) continue;
+    if (choice->index >= finished_.size()) finished_.resize(choice->index + 1);
+    if (!finished_[choice->index] && open_choices_ > 0) --open_choices_;
+    finished_[choice->index] = true;
   }
 }
 

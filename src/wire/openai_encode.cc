@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 
 #include "wire/json_write.h"
@@ -169,7 +171,7 @@ class RequestWriter {
     if (value) key(name).value(*value);
   }
   void optional(std::string_view name, const std::optional<Number>& value) {
-    if (value) write_number((key(name), out_), *value);
+    if (value) write_number(key(name), *value);
   }
   void optional(std::string_view name, const RawJson& value) {
     if (!value.text.empty()) key(name).raw(value.text);

@@ -297,7 +297,10 @@ void read_seed(JsonReader& in, Request& request) {
 // -1 asks for no limit in llama.cpp and its kin; it is handed on as it is.
 void read_token_limit(JsonReader& in, Request& request, std::string_view name) {
   const JsonReader::Mark start = in.mark();
-  if (in.raw() == "-1") return request.extra.emplace_back(std::string(name), RawJson{"-1"}), void();
+  if (in.raw() == "-1") {
+    request.extra.emplace_back(std::string(name), RawJson{"-1"});
+    return;
+  }
   in.rewind(start);
   const std::uint64_t limit = in.unsigned_integer(INT64_MAX);
   if (request.sampling.max_tokens) return in.fail("must not stand beside the other token limit: give one");

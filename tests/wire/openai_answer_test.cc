@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "canonical.h"
+#include "fuzz/canonical.h"
 #include "wire/openai.h"
 
 namespace molly::wire {
@@ -74,9 +74,11 @@ TEST(Chunks, start_once_and_end_once) {
   EXPECT_EQ(parser.parse("garbage")->size(), 0u);
 }
 
-TEST(Chunks, are_not_finished_while_a_choice_is_open) {
-  ChunkParser parser(Endpoint::chat);
-  EXPECT_TRUE(parser.parse(R"({"choices":[{"index":1,"delta":{}},{"index":0,"delta":{},"finish_reason":"stop"}]})"));
+TEST(Chunks, are_finished_when_every_choice_asked_for_is) {
+  ChunkParser parser(Endpoint::chat, 2);
+  const std::string first = R"({"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]})";
+  EXPECT_TRUE(parser.parse(first));
+  EXPECT_TRUE(parser.parse(first));
   EXPECT_FALSE(parser.finished());
   EXPECT_TRUE(parser.parse(R"({"choices":[{"index":1,"delta":{},"finish_reason":"stop"}]})"));
   EXPECT_TRUE(parser.finished());
@@ -112,6 +114,14 @@ TEST(Rendering, sends_nothing_after_a_failure) {
   ChunkRenderer renderer(Endpoint::chat, identity, UsageInStream::asked);
   EXPECT_TRUE(renderer.render(Failed{{ErrorCode::timeout, "late", ""}}).starts_with("data: {\"error\":"));
   EXPECT_EQ(renderer.render(Done{}), "");
+}
+
+TEST(Rendering, keeps_the_fragments_of_a_custom_tool_call_custom) {
+  ChunkParser parser(Endpoint::chat);
+  ChunkRenderer renderer(Endpoint::chat, identity, UsageInStream::not_asked);
+  const auto events =
+      parser.parse(R"({"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"custom":{"input":"x"}}]}}]})");
+  EXPECT_TRUE(renderer.render(events->back()).contains(R"([{"index":0,"type":"custom","custom":{"input":"x"}}])"));
 }
 
 TEST(Builder, makes_a_message_of_a_custom_tool_call) {

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "canonical.h"
+#include "fuzz/canonical.h"
 #include "wire/openai.h"
 
 namespace molly::wire {

@@ -3,7 +3,7 @@
 #include <glaze/json.hpp>
 #include <random>
 
-#include "canonical.h"
+#include "fuzz/canonical.h"
 #include "wire/openai.h"
 
 // Whatever a client says leaves as it came: parse, then encode, is the same JSON value with the same numbers.

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "canonical.h"
+#include "fuzz/canonical.h"
 #include "wire/openai.h"
 #include "wire/sse.h"
 

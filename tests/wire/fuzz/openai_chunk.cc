@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "../canonical.h"
+#include "canonical.h"
 #include "wire/openai.h"
 
 namespace {
