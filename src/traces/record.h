@@ -32,7 +32,7 @@ struct Catalogue {
 // A catalogue with its identity, computed once. Share it; it is not copied into records.
 class SharedCatalogue {
  public:
-  SharedCatalogue() : SharedCatalogue(Catalogue{}) {}
+  SharedCatalogue();  // the empty one, for free
   explicit SharedCatalogue(Catalogue catalogue);
 
   std::uint64_t id() const { return content_->id; }
@@ -72,7 +72,8 @@ enum class Verdict : std::uint8_t {
   saturated,    // at its limit of requests at a time
   other,
 };
-// "its tier is above the request's limit".
+// "tier_above_limit", and "its tier is above the request's limit".
+std::string_view to_string(Verdict verdict);
 std::string_view to_sentence(Verdict verdict);
 
 inline constexpr std::uint16_t no_rule = 0xFFFF;
