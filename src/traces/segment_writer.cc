@@ -146,8 +146,8 @@ Result<void> SegmentWriter::append(std::string_view bytes) {
     return {};
   }
   auto problem = failed(segment.path, "written");
-  // Half a frame would hide all that came after it.
-  (void)::ftruncate(file_, static_cast<off_t>(segment.bytes));
+  // Half a frame would hide all that came after it: cut it off, and in case that fails too begin a new segment.
+  [[maybe_unused]] const int cut = ::ftruncate(file_, static_cast<off_t>(segment.bytes));
   leave_segment();
   return problem;
 }
