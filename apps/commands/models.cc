@@ -1,0 +1,132 @@
+#include <iostream>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "commands/command.h"
+#include "commands/local_server.h"
+#include "commands/opened.h"
+#include "control_plane/configuration.h"
+#include "gguf/memory.h"
+#include "targets/model_list.h"
+
+namespace molly::apps {
+namespace {
+
+struct AddOptions {
+  std::filesystem::path file;
+  std::string name;
+  std::filesystem::path projector;
+};
+
+// A running server learns of it at once; one that does not run reads it when it starts.
+void tell_server(const Globals& globals) {
+  if (const auto server = LocalServer::of(globals)) static_cast<void>(server->post("/molly/v1/reload", ""));
+}
+
+Result<void> add(const Globals& globals, const AddOptions& options) {
+  targets::ModelEntry model{.name = options.name, .file = options.file, .projector = options.projector};
+  std::error_code failed;
+  model.file = std::filesystem::canonical(options.file, failed);
+  if (failed) return failure(ErrorCode::invalid_request, "there is no file " + options.file.string(), "file");
+  if (model.name.empty()) model.name = targets::default_model_name(model.file);
+  const auto planned = targets::plan_model(model, {});
+  if (!planned) return std::unexpected(planned.error());
+  const auto opened = Opened::open(globals);
+  if (!opened) return std::unexpected(opened.error());
+  auto written = (*opened)->database().writer().write(
+      [&](store::Connection& connection) { return targets::add_model(connection, model); });
+  if (!written) return written;
+  tell_server(globals);
+  if (globals.json) {
+    base::JsonWriter json;
+    json.begin_object().member("name", model.name).member("file", model.file.string());
+    json.member("context_length", planned->description.context_length.value_or(0)).end_object();
+    std::cout << json.text() << '\n';
+  } else {
+    std::cout << "added " << model.name << " (context " << planned->description.context_length.value_or(0)
+              << " tokens per request)\nask it with: molly ask --model " << model.name << " \"...\"\n";
+  }
+  return {};
+}
+
+Result<std::vector<targets::ModelEntry>> all_models(const Globals& globals) {
+  const auto opened = Opened::open(globals);
+  if (!opened) return std::unexpected(opened.error());
+  auto reader = (*opened)->database().reader();
+  if (!reader) return std::unexpected(reader.error());
+  auto models = targets::list_models(*reader);
+  if (!models) return models;
+  if (auto embedded = embedded_model()) models->push_back(std::move(*embedded));
+  return models;
+}
+
+Result<void> list(const Globals& globals) {
+  const auto models = all_models(globals);
+  if (!models) return std::unexpected(models.error());
+  base::JsonWriter json;
+  json.begin_object().key("models").begin_array();
+  Table table({"NAME", "ARCHITECTURE", "QUANTIZATION", "CONTEXT", "SIZE", "FILE"});
+  for (const targets::ModelEntry& model : *models) {
+    const auto header = gguf::read_model_file(model.file);
+    json.begin_object().member("name", model.name).member("file", model.file.string());
+    if (header) {
+      json.member("architecture", header->architecture).member("quantization", header->quantization);
+      json.member("context_length", header->context_length).member("bytes", header->file_bytes);
+      table.add({model.name, header->architecture, header->quantization, std::to_string(header->context_length),
+                 base::human_size(header->file_bytes), model.file.string()});
+    } else {
+      json.member("problem", header.error().message);
+      table.add({model.name, "unreadable", "-", "-", "-", model.file.string()});
+    }
+    json.end_object();
+  }
+  json.end_array().end_object();
+  std::cout << (globals.json ? json.text() + "\n" : table.text());
+  return {};
+}
+
+Result<void> remove(const Globals& globals, const std::string& name) {
+  const auto opened = Opened::open(globals);
+  if (!opened) return std::unexpected(opened.error());
+  auto written = (*opened)->database().writer().write(
+      [&](store::Connection& connection) { return targets::remove_model(connection, name); });
+  if (!written) return written;
+  tell_server(globals);
+  if (globals.json) {
+    base::JsonWriter json;
+    json.begin_object().member("removed", name).end_object();
+    std::cout << json.text() << '\n';
+  } else {
+    std::cout << "removed " << name << "; its file was left alone\n";
+  }
+  return {};
+}
+
+}  // namespace
+
+void add_models(CLI::App& app, Globals& globals) {
+  CLI::App* models = app.add_subcommand("models", "add, list and remove model files of this device");
+  models->require_subcommand(1);
+
+  CLI::App* make = add_command(*models, globals, "add", "serve a GGUF file");
+  auto options = std::make_shared<AddOptions>();
+  make->add_option("file", options->file, "the model file")->required();
+  make->add_option("--name", options->name, "its name in requests (default: from the file's)");
+  make->add_option("--projector", options->projector, "multimodal projector file, for images");
+  make->callback([&globals, options] {
+    if (const auto done = add(globals, *options); !done) fail(globals, done.error());
+  });
+
+  add_command(*models, globals, "list", "show the model files that Molly serves")->callback([&globals] {
+    if (const auto done = list(globals); !done) fail(globals, done.error());
+  });
+
+  CLI::App* end = add_command(*models, globals, "remove", "serve a model file no longer");
+  auto name = std::make_shared<std::string>();
+  end->add_option("name", *name, "its name")->required();
+  end->callback([&globals, name] {
+    if (const auto done = remove(globals, *name); !done) fail(globals, done.error());
+  });
+}
+
+}  // namespace molly::apps

@@ -1,0 +1,452 @@
+#include "control_plane/control_plane.h"
+
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <iostream>
+
+#include "audit/log.h"
+#include "base/json_writer.h"
+#include "base/os/file.h"
+#include "base/os/memory.h"
+#include "base/os/process.h"
+#include "base/os/signals.h"
+#include "base/os/socket.h"
+#include "base/parent/parent_client.h"
+#include "commands/opened.h"
+#include "config/watcher.h"
+#include "control_plane/configuration.h"
+#include "control_plane/network_thread.h"
+#include "control_plane/status.h"
+
+namespace molly::apps {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::milliseconds drain_poll{50};
+constexpr std::chrono::milliseconds final_flush{500};
+constexpr std::chrono::seconds audit_patience{90};
+
+http::ServerLimits limits_of(const server::ServerSettings& settings) {
+  return {.max_header_bytes = settings.max_header_bytes,
+          .max_body_bytes = settings.max_body_bytes,
+          .max_connections = settings.max_connections,
+          .header_timeout = settings.header_deadline,
+          .body_timeout = settings.body_deadline,
+          .idle_timeout = settings.idle_deadline,
+          .write_timeout = settings.write_deadline};
+}
+
+server::Endpoints::Limits endpoint_limits_of(const server::ServerSettings& settings) {
+  return {.access = {settings.allowed_hosts, settings.allowed_origins}, .max_in_flight = settings.max_in_flight};
+}
+
+std::uint64_t model_memory(const targets::ModelSettings& settings) {
+  if (settings.memory) return *settings.memory;
+  return base::memory_state().available_bytes / 10 * 7;
+}
+
+std::filesystem::path llama_server(const targets::ModelSettings& settings) {
+  const auto found = base::find_program(settings.server.string());
+  return found ? *found : settings.server;
+}
+
+void set_up_log(const std::string& level) {
+  auto logger = spdlog::stderr_color_mt("molly");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
+  spdlog::set_default_logger(logger);
+  spdlog::set_level(spdlog::level::from_str(level));
+}
+
+Result<std::shared_ptr<http::TlsContext>> load_tls(const server::ServerSettings& settings) {
+  constexpr std::uint64_t max_pem_bytes = 1 << 20;
+  const auto certificate = base::read_file(settings.tls_certificate, max_pem_bytes);
+  if (!certificate) return std::unexpected(certificate.error());
+  const auto key = base::read_file(settings.tls_key, max_pem_bytes);
+  if (!key) return std::unexpected(key.error());
+  return http::server_tls(*certificate, *key);
+}
+
+// The previous control plane may still be draining: it holds the log's lock until its last request is recorded.
+Result<std::unique_ptr<audit::Log>> open_audit(const std::filesystem::path& folder) {
+  const auto give_up = std::chrono::steady_clock::now() + audit_patience;
+  while (true) {
+    auto log = audit::Log::open(folder);
+    if (log || log.error().code != ErrorCode::conflict || std::chrono::steady_clock::now() > give_up) return log;
+    ::usleep(20'000);
+  }
+}
+
+struct Listener {
+  base::FileDescriptor descriptor;
+  bool is_unix = false;
+};
+
+class ControlPlane {
+ public:
+  explicit ControlPlane(ControlPlaneOptions options) : options_(std::move(options)), main_(1), signals_(main_) {}
+
+  Result<void> open();
+  int run();
+
+ private:
+  Result<void> open_records();
+  void start_supervisor();
+  Result<void> apply_configuration();
+  Result<Settings> load_settings(const std::vector<std::string>& model_names);
+  Result<void> refuse_open_doors(const server::ServerSettings& settings) const;
+  Result<void> start_network();
+  void prepare_models(const ManagedModels& managed);
+  void reload();
+  void watch();
+  void wait_for_signal();
+  void drain();
+  void finish_drain();
+  void write_address() const;
+  asio::awaitable<void> start();
+  asio::awaitable<Result<void>> open_listeners();
+  asio::awaitable<void> adopt_and_preload();
+  server::Administration administration();
+
+  ControlPlaneOptions options_;
+  asio::io_context main_;
+  asio::signal_set signals_;
+  std::unique_ptr<Opened> opened_;
+  std::unique_ptr<store::Connection> reader_;
+  std::unique_ptr<audit::Log> audit_;
+  std::unique_ptr<traces::Traces> traces_;
+  std::unique_ptr<base::ParentClient> parent_;
+  std::unique_ptr<targets::Supervisor> supervisor_;
+  std::optional<config::Live<pipeline::Runtime>> runtime_;
+  std::optional<config::Live<server::Endpoints::Limits>> limits_;
+  std::optional<pipeline::Services> services_;
+  std::optional<server::Metrics> metrics_;
+  std::unique_ptr<server::Endpoints> endpoints_;
+  std::vector<Listener> listeners_;
+  std::vector<std::unique_ptr<NetworkThread>> threads_;
+  std::unique_ptr<config::Watcher> watcher_;
+  std::filesystem::path config_path_;
+  server::ServerSettings server_settings_;
+  std::vector<std::string> managed_names_;
+  config::Live<std::string> problem_{std::string()};  // why the last reload was refused
+  std::unique_ptr<asio::steady_timer> drain_timer_;
+  std::chrono::steady_clock::time_point drain_until_;
+  bool draining_ = false;
+  bool interrupted_ = false;
+  int exit_code_ = 0;
+};
+
+Result<void> ControlPlane::open() {
+  if (auto opened = Opened::open(Globals{.config = options_.config, .data = options_.data}); opened) {
+    opened_ = std::move(*opened);
+  } else {
+    return std::unexpected(opened.error());
+  }
+  if (auto records = open_records(); !records) return records;
+  parent_ = std::make_unique<base::ParentClient>(main_.get_executor(), base::FileDescriptor(options_.inherited.parent_socket));
+  parent_->on_lost([this] {
+    spdlog::error("the parent process is gone; stopping");
+    drain();
+  });
+  return apply_configuration();
+}
+
+Result<void> ControlPlane::open_records() {
+  auto reader = opened_->database().reader();
+  if (!reader) return std::unexpected(reader.error());
+  reader_ = std::make_unique<store::Connection>(std::move(*reader));
+  auto log = open_audit(opened_->folder().audit());
+  if (log) {
+    audit_ = std::move(*log);
+  } else {
+    spdlog::error("the audit log cannot be written, so T2 and T3 are refused: {}", log.error().message);
+    audit_ = audit::Log::unavailable(log.error());
+  }
+  auto traces = traces::Traces::open(opened_->folder().traces(), {});
+  if (!traces) return std::unexpected(traces.error());
+  traces_ = std::move(*traces);
+  return {};
+}
+
+Result<Settings> ControlPlane::load_settings(const std::vector<std::string>& model_names) {
+  auto found = config::find_config(options_.config);
+  if (!found) return std::unexpected(found.error());
+  config_path_ = found->path;
+  auto settings = read_settings(found->document, model_names);
+  if (!settings) return settings;
+  if (auto safe = refuse_open_doors(settings->server); !safe) return std::unexpected(safe.error());
+  return settings;
+}
+
+// Loopback only until a key exists.
+Result<void> ControlPlane::refuse_open_doors(const server::ServerSettings& settings) const {
+  if (opened_->keys().any_key_exists()) return {};
+  for (const std::string& text : options_.listen.empty() ? settings.listen : options_.listen) {
+    const auto address = server::parse_address(text);
+    if (address && !server::is_loopback(address->host)) {
+      return failure(ErrorCode::config_invalid,
+                     "'" + text + "' is reachable from other machines, but no key exists: make one first with 'molly keys "
+                     "create LABEL', or listen on 127.0.0.1 only",
+                     "server.listen");
+    }
+  }
+  return {};
+}
+
+Result<void> ControlPlane::apply_configuration() {
+  auto added = targets::list_models(*reader_);
+  if (!added) return std::unexpected(added.error());
+  std::vector<std::string> names;
+  for (const auto& model : *added) names.push_back(model.name);
+  if (const auto embedded = embedded_model(); embedded && !std::ranges::contains(names, embedded->name)) {
+    names.push_back(embedded->name);
+  }
+  auto settings = load_settings(names);
+  if (!settings) return std::unexpected(settings.error());
+  spdlog::set_level(spdlog::level::from_str(settings->log_level));
+  const auto managed = managed_models(*reader_, settings->models);
+  if (!managed) return std::unexpected(managed.error());
+  for (const std::string& problem : managed->problems) spdlog::warn("{}", problem);
+  if (!supervisor_) {
+    targets::SupervisorOptions options;
+    options.server = llama_server(settings->models);
+    options.run_folder = opened_->folder().run();
+    options.log_folder = opened_->folder().logs();
+    options.threads = settings->models.threads;
+    options.schedule.memory_budget = model_memory(settings->models);
+    options.schedule.keep_alive = settings->models.keep_alive;
+    supervisor_ = std::make_unique<targets::Supervisor>(main_.get_executor(), std::move(options),
+                                                        targets::launch_through(*parent_), targets::make_child_probe(main_));
+  }
+  prepare_models(*managed);
+  const auto previous = runtime_ ? runtime_->snapshot() : nullptr;
+  auto runtime = build_runtime(*settings, *managed, *supervisor_, previous.get());
+  if (!runtime) return std::unexpected(runtime.error());
+  audit::Record loaded{.kind = audit::Kind::policy_loaded};
+  loaded.policy = runtime->engine->digest();
+  loaded.payload = runtime->engine->digest();
+  if (auto written = audit_->append(loaded); !written) spdlog::warn("audit: {}", written.error().message);
+  traces_->apply(settings->traces);
+  server_settings_ = settings->server;
+  if (runtime_) {
+    runtime_->replace(std::move(*runtime));
+    limits_->replace(endpoint_limits_of(server_settings_));
+    for (auto& thread : threads_) thread->set_limits(limits_of(server_settings_));
+  } else {
+    runtime_.emplace(std::move(*runtime));
+    limits_.emplace(endpoint_limits_of(server_settings_));
+  }
+  return {};
+}
+
+void ControlPlane::prepare_models(const ManagedModels& managed) {
+  std::vector<std::string> names;
+  for (const targets::ServedModel& model : managed.models) {
+    if (auto known = supervisor_->add_model(model.plan); !known) spdlog::warn("{}", known.error().message);
+    names.push_back(model.plan.name);
+  }
+  for (const std::string& name : managed_names_) {
+    if (!std::ranges::contains(names, name)) supervisor_->remove_model(name);
+  }
+  managed_names_ = std::move(names);
+}
+
+Result<void> ControlPlane::start_network() {
+  metrics_.emplace();
+  services_.emplace(pipeline::Services{
+      .audit = *audit_, .traces = *traces_, .runtime = *runtime_,
+      .observe = [this](const pipeline::Observation& observation) { metrics_->observe(observation); }});
+  endpoints_ = std::make_unique<server::Endpoints>(*services_, opened_->keys(), *metrics_, *limits_, administration());
+  std::shared_ptr<http::TlsContext> tls;
+  if (!server_settings_.tls_certificate.empty()) {
+    auto made = load_tls(server_settings_);
+    if (!made) return std::unexpected(made.error());
+    tls = std::move(*made);
+  }
+  egress::DoorOptions door;
+  if (std::getenv("MOLLY_TEST_PLAIN_LOOPBACK_T3") != nullptr) door.plain = egress::PlainLoopback::allowed_at_t3;
+  auto count = std::make_shared<http::ConnectionCount>();
+  for (std::uint32_t i = 0; i < server_settings_.threads; ++i) {
+    threads_.push_back(std::make_unique<NetworkThread>(*endpoints_, limits_of(server_settings_), count, door));
+    for (const Listener& listener : listeners_) {
+      threads_.back()->listen(::dup(listener.descriptor.get()), listener.is_unix ? nullptr : tls);
+    }
+    threads_.back()->start();
+  }
+  return {};
+}
+
+// Sockets live in the parent, so that they survive us.
+asio::awaitable<Result<void>> ControlPlane::open_listeners() {
+  const std::string socket = server_settings_.socket.empty() ? (opened_->folder().run() / "molly.sock").string()
+                                                             : server_settings_.socket;
+  std::vector<std::string> addresses{"unix:" + socket};
+  const auto& wanted = options_.listen.empty() ? server_settings_.listen : options_.listen;
+  addresses.insert(addresses.end(), wanted.begin(), wanted.end());
+  for (const std::string& address : addresses) {
+    auto descriptor = co_await parent_->listen(address);
+    if (!descriptor) co_return std::unexpected(descriptor.error());
+    listeners_.push_back({std::move(*descriptor), address.starts_with("unix:")});
+  }
+  co_return Result<void>{};
+}
+
+asio::awaitable<void> ControlPlane::start() {
+  auto begun = co_await open_listeners();
+  if (begun) begun = start_network();
+  if (!begun) {
+    std::cerr << "molly: " << begun.error().message << '\n';
+    exit_code_ = 2;
+    main_.stop();
+    co_return;
+  }
+  co_await adopt_and_preload();
+  write_address();
+  watch();
+  parent_->announce_ready();
+}
+
+server::Administration ControlPlane::administration() {
+  return {
+      .status_json =
+          [this] {
+            return status_json({.runtime = *runtime_->snapshot(),
+                                .supervisor = supervisor_->status(),
+                                .audit = audit_->status(),
+                                .config_path = config_path_.string(),
+                                .config_problem = *problem_.snapshot(),
+                                .in_flight = endpoints_->in_flight()});
+          },
+      .ready =
+          [this] {
+            const auto now = std::chrono::steady_clock::now();
+            const auto runtime = runtime_->snapshot();
+            return std::ranges::any_of(runtime->targets, [&](const auto& t) { return t->health(now) != Health::failing; });
+          },
+      .request_reload = [this] { asio::post(main_, [this] { reload(); }); },
+      .request_restart = [this] { asio::post(main_, [this] { parent_->request_replacement(); }); },
+      .load_model = [this](std::string_view name) { return supervisor_->load(name); },
+      .unload_model = [this](std::string_view name) { return supervisor_->unload(name); },
+  };
+}
+
+void ControlPlane::reload() {
+  if (draining_) return;
+  if (auto applied = apply_configuration(); applied) {
+    problem_.replace(std::string());
+    spdlog::info("configuration in force: {} targets, policy {}", runtime_->snapshot()->targets.size(),
+                 hex(runtime_->snapshot()->engine->digest()).substr(0, 12));
+  } else {
+    problem_.replace(applied.error().message);
+    spdlog::error("the new configuration is refused, the old one stays in force:\n{}", applied.error().message);
+    audit::Record refused{.kind = audit::Kind::config_refused};
+    refused.policy = runtime_->snapshot()->engine->digest();
+    static_cast<void>(audit_->append(refused));
+  }
+}
+
+void ControlPlane::watch() {
+  watcher_ = std::make_unique<config::Watcher>(main_.get_executor(), config_path_, [this] { reload(); });
+}
+
+void ControlPlane::wait_for_signal() {
+  signals_.async_wait([this](boost::system::error_code failed, int number) {
+    if (failed) return;
+    if (number == SIGHUP) {
+      reload();
+    } else if (draining_) {
+      drain_until_ = {};
+    } else {
+      drain();
+    }
+    wait_for_signal();
+  });
+}
+
+void ControlPlane::drain() {
+  if (std::exchange(draining_, true)) return;
+  spdlog::info("draining: no new requests, those under way have {} s",
+               std::chrono::duration_cast<std::chrono::seconds>(server_settings_.drain_deadline).count());
+  drain_until_ = std::chrono::steady_clock::now() + server_settings_.drain_deadline;
+  for (auto& thread : threads_) thread->begin_drain();
+  drain_timer_ = std::make_unique<asio::steady_timer>(main_);
+  finish_drain();
+}
+
+void ControlPlane::finish_drain() {
+  const bool over = std::chrono::steady_clock::now() >= drain_until_;
+  if (over && !std::exchange(interrupted_, true)) {
+    const Error reason{ErrorCode::unavailable, "Molly is stopping and the time to finish this answer is over", ""};
+    for (auto& thread : threads_) thread->interrupt_all(reason);
+    drain_until_ = std::chrono::steady_clock::now() + final_flush;
+  } else if (over || endpoints_->in_flight() == 0) {
+    main_.stop();
+    return;
+  }
+  drain_timer_->expires_after(drain_poll);
+  drain_timer_->async_wait([this](boost::system::error_code failed) {
+    if (!failed) finish_drain();
+  });
+}
+
+void ControlPlane::write_address() const {
+  base::JsonWriter json;
+  json.begin_object();
+  for (const Listener& listener : listeners_) {
+    const auto bound = base::bound_address(listener.descriptor.get());
+    if (!bound) continue;
+    if (bound->starts_with("unix:")) {
+      json.member("socket", bound->substr(5));
+    } else if (json.text().find("\"http\"") == std::string::npos) {
+      json.member("http", (server_settings_.tls_certificate.empty() ? "http://" : "https://") + *bound);
+    }
+  }
+  json.member("pid", static_cast<std::int64_t>(::getpid())).end_object();
+  const auto path = opened_->folder().run() / "address.json";
+  if (auto written = base::write_file_atomically(path, json.text(), base::Durability::kernel); !written) {
+    spdlog::error("{}", written.error().message);
+  }
+}
+
+asio::awaitable<void> ControlPlane::adopt_and_preload() {
+  if (auto adopted = co_await supervisor_->adopt_children(); !adopted) spdlog::warn("{}", adopted.error().message);
+  if (managed_names_.empty()) co_return;
+  // A newcomer's first question should not wait for the model to load.
+  if (auto loading = supervisor_->load(managed_names_.front()); !loading) spdlog::warn("{}", loading.error().message);
+}
+
+int ControlPlane::run() {
+  signals_.add(SIGTERM);
+  signals_.add(SIGINT);
+  signals_.add(SIGHUP);
+  wait_for_signal();
+  parent_->start();
+  asio::co_spawn(main_, start(), asio::detached);
+  main_.run();
+  for (auto& thread : threads_) thread->stop();
+  supervisor_->stop();
+  return exit_code_;
+}
+
+}  // namespace
+
+int run_control_plane(ControlPlaneOptions options) {
+  base::disable_core_dumps();
+  base::ignore_broken_pipe();
+  set_up_log("info");
+  ControlPlane control_plane(std::move(options));
+  if (auto opened = control_plane.open(); !opened) {
+    std::cerr << "molly: " << opened.error().message << '\n';
+    return 2;
+  }
+  return control_plane.run();
+}
+
+}  // namespace molly::apps
