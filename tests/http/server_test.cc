@@ -134,14 +134,16 @@ TEST_F(HttpServer, takes_large_bodies_whole) {
 
 TEST_F(HttpServer, serves_unix_sockets) {
   start();
-  const std::string path = std::filesystem::temp_directory_path() / ("molly-http-" + std::to_string(::getpid()));
+  std::string folder = (std::filesystem::temp_directory_path() / "molly-http-XXXXXX").string();
+  ASSERT_NE(::mkdtemp(folder.data()), nullptr);
+  const std::string path = folder + "/server.sock";
   auto listening = base::listen_on("unix:" + path);
-  ASSERT_TRUE(listening);
+  ASSERT_TRUE(listening) << listening.error().message;
   on_thread([&] { EXPECT_TRUE(server->listen(listening->release())); });
   RawPeer peer = RawPeer::to_socket(path);
   peer.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
   EXPECT_THAT(peer.read_response(), EndsWith("GET / ? x=none unix"));
-  std::filesystem::remove(path);
+  std::filesystem::remove_all(folder);
 }
 
 TEST_F(HttpServer, answers_500_for_a_handler_that_does_not) {
