@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include <ctime>
 #include <fstream>
 #include <thread>
 
@@ -198,10 +199,10 @@ TEST_F(KeysTest, are_verified_while_others_come_and_go) {
 TEST_F(KeysTest, verifying_takes_the_time_printed_here) {
   const auto created = create();
   constexpr int rounds = 100'000;
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = ::clock();
   for (int i = 0; i < rounds; ++i) ASSERT_TRUE(keys_->verify(created.text.reveal()).has_value());
-  const auto spent = std::chrono::steady_clock::now() - begin;
-  std::printf("verify: %.0f ns\n", std::chrono::duration<double, std::nano>(spent).count() / rounds);
+  const double nanoseconds = static_cast<double>(::clock() - begin) * (1e9 / CLOCKS_PER_SEC) / rounds;
+  std::printf("verify: %.0f ns of processor time\n", nanoseconds);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <fstream>
 #include <thread>
 
@@ -221,10 +222,10 @@ TEST_F(TracesTest, recording_takes_the_time_printed_here) {
   auto record = sample_record();
   record.targets.resize(16);
   constexpr int rounds = 100'000;
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = ::clock();
   for (int i = 0; i < rounds; ++i) traces->record(record);
-  const auto spent = std::chrono::steady_clock::now() - begin;
-  std::printf("record: %.0f ns, lost %llu\n", std::chrono::duration<double, std::nano>(spent).count() / rounds,
+  const double nanoseconds = static_cast<double>(::clock() - begin) * (1e9 / CLOCKS_PER_SEC) / rounds;
+  std::printf("record, with its writing out: %.0f ns of processor time, lost %llu\n", nanoseconds,
               static_cast<unsigned long long>(traces->lost()));
 }
 
