@@ -180,6 +180,7 @@ Upstream::Upstream(Upstream&&) noexcept = default;
 Upstream& Upstream::operator=(Upstream&&) noexcept = default;
 Upstream::~Upstream() = default;
 
+void Upstream::abort() { state_->client.stream().close(); }
 unsigned Upstream::status() const { return state_->head.status; }
 const http::HeaderList& Upstream::headers() const { return state_->head.headers; }
 asio::awaitable<Attempt<std::string_view>> Upstream::read_some() { return state_->client.read_some(); }

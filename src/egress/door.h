@@ -37,6 +37,8 @@ class Upstream {
 
   unsigned status() const;
   const http::HeaderList& headers() const;
+  // Closes the connection: a read that waits fails, as do all later ones.
+  void abort();
   // Some bytes of the body; empty at its end; valid until the next call.
   boost::asio::awaitable<http::Attempt<std::string_view>> read_some();
   // The rest of the body; garbage when it is longer than `limit` bytes.

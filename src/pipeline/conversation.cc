@@ -45,6 +45,11 @@ std::vector<Event> moved(std::span<Event> events) {
   return {std::make_move_iterator(events.begin()), std::make_move_iterator(events.end())};
 }
 
+std::uint32_t choices_of(const Request& request) {
+  const auto prompts = std::max<std::size_t>(request.prompts.size(), 1);
+  return request.n.value_or(1) * static_cast<std::uint32_t>(prompts);
+}
+
 std::uint32_t milliseconds_since(std::chrono::steady_clock::time_point began) {
   const auto passed = std::chrono::steady_clock::now() - began;
   return static_cast<std::uint32_t>(std::chrono::duration_cast<std::chrono::milliseconds>(passed).count());
@@ -89,9 +94,9 @@ asio::awaitable<Result<void>> Conversation::begin(egress::Door& door) {
       co_return Result<void>{};
     }
     note_attempt(candidate.target, began, tried.error());
-    if (!may_fall_back(tried.error().kind)) break;
+    if (interrupted_ || !may_fall_back(tried.error().kind)) break;
   }
-  Error error = all_failed();
+  Error error = interrupted_ ? *interrupted_ : all_failed();
   finish(traces::Outcome::failed, error.code);
   co_return std::unexpected(std::move(error));
 }
@@ -198,7 +203,7 @@ asio::awaitable<Attempt<void>> Conversation::try_candidate(egress::Door& door, s
     co_return std::unexpected(std::move(dispatch.error()));
   }
   record_.dropped = described.dropped(request_);
-  targets::Question question{.endpoint = request_.endpoint, .stream = request_.stream};
+  targets::Question question{.endpoint = request_.endpoint, .stream = request_.stream, .choices = choices_of(request_)};
   if (reservation_->endpoint().is_molly) question.clearance = clearance_->serialise();
   auto answer = co_await targets::ask(door, reservation_->endpoint(), std::move(*dispatch), std::move(question));
   Attempt<void> read{};
@@ -305,9 +310,7 @@ asio::awaitable<std::span<Event>> Conversation::next() {
   } else if (auto read = co_await answer_->next()) {
     events = *read;
   } else {
-    last_.assign(1, Failed{Error{ErrorCode::upstream_failed,
-                                 "the target broke off in the middle of its answer: " + read.error().error.message, ""}});
-    reservation_->settle(read.error().kind);
+    last_.assign(1, Failed{broken_off(read.error())});
     events = last_;
   }
   take_usage(events);
@@ -319,6 +322,17 @@ asio::awaitable<std::span<Event>> Conversation::next() {
            broken ? std::optional(broken->error.code) : std::nullopt);
   }
   co_return events;
+}
+
+Error Conversation::broken_off(const Failure& failure) {
+  if (interrupted_) return *interrupted_;
+  reservation_->settle(failure.kind);
+  return {ErrorCode::upstream_failed, "the target broke off in the middle of its answer: " + failure.error.message, ""};
+}
+
+void Conversation::interrupt(Error reason) {
+  interrupted_ = std::move(reason);
+  if (answer_) answer_->abort();
 }
 
 asio::awaitable<void> Conversation::drain() {

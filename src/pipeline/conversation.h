@@ -36,6 +36,9 @@ class Conversation {
   // target broke off, Failed. They live until the next call and may be moved from.
   boost::asio::awaitable<std::span<Event>> next();
 
+  // Breaks the answer off for a reason of our own; it then ends with Failed or an error. On the same thread.
+  void interrupt(Error reason);
+
   bool ended() const { return ended_; }
   // After the end: hands the target's connection back for the next request. Called when the client has its answer.
   boost::asio::awaitable<void> drain();
@@ -61,6 +64,7 @@ class Conversation {
   boost::asio::awaitable<Result<audit::Receipt>> write_record(const TargetDescription& target, const audit::Record& record);
   boost::asio::awaitable<targets::Attempt<void>> read_until_committed();
   void note_attempt(std::uint32_t index, Clock::time_point began, const targets::Failure& failure);
+  Error broken_off(const targets::Failure& failure);
   void take_usage(std::span<const Event> events);
   void succeed(std::uint32_t index);
   void finish(traces::Outcome outcome, std::optional<ErrorCode> error);
@@ -80,6 +84,7 @@ class Conversation {
   std::string route_text_;
   traces::DecisionRecord record_;
   Observation observation_;
+  std::optional<Error> interrupted_;
   bool ended_ = false;
   bool finished_ = false;
 };

@@ -25,6 +25,26 @@ class InFlight {
   std::uint64_t before_;
 };
 
+// Lists a conversation with its thread for as long as it lives.
+class Listed {
+ public:
+  Listed(std::vector<pipeline::Conversation*>& list, pipeline::Conversation& conversation)
+      : list_(list), conversation_(&conversation) {
+    list_.push_back(conversation_);
+  }
+  ~Listed() {
+    auto place = std::ranges::find(list_, conversation_);
+    *place = list_.back();
+    list_.pop_back();
+  }
+  Listed(const Listed&) = delete;
+  Listed& operator=(const Listed&) = delete;
+
+ private:
+  std::vector<pipeline::Conversation*>& list_;
+  pipeline::Conversation* conversation_;
+};
+
 std::int64_t unix_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -103,11 +123,15 @@ Error not_here(std::string_view method, std::string_view path) {
 
 }  // namespace
 
+void ThreadContext::interrupt_all(const Error& reason) {
+  for (pipeline::Conversation* conversation : conversations) conversation->interrupt(reason);
+}
+
 Endpoints::Endpoints(pipeline::Services& services, members::Keys& keys, Metrics& metrics, config::Live<Limits>& limits,
                      Administration administration)
     : services_(services), keys_(keys), metrics_(metrics), limits_(limits), administration_(std::move(administration)) {}
 
-asio::awaitable<void> Endpoints::handle(http::Exchange& exchange, egress::Door& door) {
+asio::awaitable<void> Endpoints::handle(http::Exchange& exchange, ThreadContext& thread) {
   const std::string_view path = exchange.path();
   const std::string_view method = exchange.method();
   if (method == "GET" && path == "/health") co_return co_await health(exchange, true);
@@ -118,8 +142,8 @@ asio::awaitable<void> Endpoints::handle(http::Exchange& exchange, egress::Door& 
     co_return co_await reply_error(exchange, identity.error(), ReplyHeaders(exchange));
   }
   constexpr std::string_view models_path = "/v1/models";
-  if (method == "POST" && path == "/v1/chat/completions") co_return co_await generate(exchange, door, *identity, Endpoint::chat);
-  if (method == "POST" && path == "/v1/completions") co_return co_await generate(exchange, door, *identity, Endpoint::completions);
+  if (method == "POST" && path == "/v1/chat/completions") co_return co_await generate(exchange, thread, *identity, Endpoint::chat);
+  if (method == "POST" && path == "/v1/completions") co_return co_await generate(exchange, thread, *identity, Endpoint::completions);
   if (method == "GET" && path == models_path) co_return co_await models(exchange, *identity, "");
   if (method == "GET" && path.starts_with("/v1/models/")) {
     co_return co_await models(exchange, *identity, path.substr(models_path.size() + 1));
@@ -130,7 +154,7 @@ asio::awaitable<void> Endpoints::handle(http::Exchange& exchange, egress::Door& 
   co_await reply_error(exchange, not_here(method, path), ReplyHeaders(exchange));
 }
 
-asio::awaitable<void> Endpoints::generate(http::Exchange& exchange, egress::Door& door, const Identity& identity,
+asio::awaitable<void> Endpoints::generate(http::Exchange& exchange, ThreadContext& thread, const Identity& identity,
                                           Endpoint endpoint) {
   const InFlight in_flight(in_flight_);
   if (in_flight.before() >= limits_.snapshot()->max_in_flight) {
@@ -149,7 +173,8 @@ asio::awaitable<void> Endpoints::generate(http::Exchange& exchange, egress::Door
   }
   caller->key = identity.key;
   pipeline::Conversation conversation(services_, std::move(*request), std::move(*caller));
-  if (auto begun = co_await conversation.begin(door); !begun) {
+  const Listed listed(thread.conversations, conversation);
+  if (auto begun = co_await conversation.begin(thread.door); !begun) {
     co_return co_await reply_error(exchange, begun.error(), answer_headers(exchange, conversation));
   }
   if (conversation.request().stream) {

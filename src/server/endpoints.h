@@ -4,11 +4,13 @@
 #include <boost/asio/awaitable.hpp>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "config/live.h"
 #include "egress/door.h"
 #include "http/server.h"
 #include "members/keys.h"
+#include "pipeline/conversation.h"
 #include "pipeline/services.h"
 #include "server/access.h"
 #include "server/metrics.h"
@@ -25,6 +27,15 @@ struct Administration {
   std::function<Result<void>(std::string_view model)> unload_model;
 };
 
+// What one network thread has for its own: touched on that thread only.
+struct ThreadContext {
+  egress::Door& door;
+  std::vector<pipeline::Conversation*> conversations;  // being answered
+
+  // Ends them: streams get a typed error event, others an error answer.
+  void interrupt_all(const Error& reason);
+};
+
 // All HTTP endpoints. One object serves every network thread.
 class Endpoints {
  public:
@@ -36,13 +47,13 @@ class Endpoints {
   Endpoints(pipeline::Services& services, members::Keys& keys, Metrics& metrics, config::Live<Limits>& limits,
             Administration administration);
 
-  // Answers one request. `door` is the network thread's own.
-  boost::asio::awaitable<void> handle(http::Exchange& exchange, egress::Door& door);
+  // Answers one request on the thread that `thread` belongs to.
+  boost::asio::awaitable<void> handle(http::Exchange& exchange, ThreadContext& thread);
 
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
 
  private:
-  boost::asio::awaitable<void> generate(http::Exchange& exchange, egress::Door& door, const Identity& identity,
+  boost::asio::awaitable<void> generate(http::Exchange& exchange, ThreadContext& thread, const Identity& identity,
                                         Endpoint endpoint);
   boost::asio::awaitable<void> models(http::Exchange& exchange, const Identity& identity, std::string_view name);
   boost::asio::awaitable<void> health(http::Exchange& exchange, bool ready);

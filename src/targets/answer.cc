@@ -72,7 +72,7 @@ Answer::Answer(egress::Upstream upstream, Question question)
     : upstream_(std::move(upstream)),
       question_(std::move(question)),
       streamed_(is_event_stream(upstream_.headers())),
-      chunks_(question_.endpoint) {}
+      chunks_(question_.endpoint, question_.choices) {}
 
 asio::awaitable<Attempt<std::span<Event>>> Answer::next() {
   events_.clear();

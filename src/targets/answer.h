@@ -19,7 +19,8 @@ namespace molly::targets {
 struct Question {
   Endpoint endpoint = Endpoint::chat;
   bool stream = false;
-  std::string clearance;       // value of x-molly-clearance for another Molly; empty: not sent
+  std::uint32_t choices = 1;         // that a stream must finish: n for each prompt
+  std::string clearance;             // value of x-molly-clearance for another Molly; empty: not sent
   std::size_t max_bytes = 64 << 20;  // of a whole answer
 };
 
@@ -38,6 +39,9 @@ class Answer {
   std::string remote_route() const;
   // Names of parameters that the peer dropped (its x-molly-dropped); else empty.
   std::string remote_dropped() const;
+
+  // Cuts the connection: a next() that waits fails. On the same thread.
+  void abort() { upstream_.abort(); }
 
   // After the last event: reads what little follows it, so that the connection can be used again.
   boost::asio::awaitable<void> drain();
