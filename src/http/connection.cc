@@ -303,9 +303,7 @@ asio::awaitable<void> Connection::say_goodbye() {
   if (ended_ || stopped_ || !stream_.socket().is_open()) co_return;
   expired_ = false;
   deadline_.arm(goodbye_time);
-  if (stream_.tls() != nullptr && !reading_) {
-    co_await stream_.tls()->async_shutdown(asio::as_tuple(asio::deferred));
-  }
+  if (auto* tls = stream_.tls()) co_await tls->async_shutdown(asio::as_tuple(asio::deferred));
   stream_.end_writing();
   while (!ended_ && !stopped_ && !expired_) {
     if (!reading_) begin_ = filled_ = 0;
