@@ -35,9 +35,7 @@ ManagedTarget::ManagedTarget(TargetDescription description, wire::ParameterSuppo
     : description_(std::move(description)), support_(support), supervisor_(supervisor) {}
 
 ModelStatus ManagedTarget::status() const {
-  for (ModelStatus& model : supervisor_.status().models) {
-    if (model.name == description_.name) return std::move(model);
-  }
+  if (auto known = supervisor_.status(description_.name)) return std::move(*known);
   return ModelStatus{.name = description_.name, .state = ModelState::failed, .reason = "not known to the supervisor"};
 }
 

@@ -89,7 +89,7 @@ Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& set
   out.plan = {.name = model.name,
               .file = model.file,
               .projector = model.projector,
-              .context_length = std::uint64_t{context} * settings.parallel,
+              .context_length = context,
               .slots = settings.parallel,
               .threads = settings.threads,
               .further_arguments = {}};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
@@ -25,10 +26,11 @@ struct ModelPlan {
   std::string name;  // unique; no control characters, at most 200 bytes
   std::filesystem::path file;
   std::filesystem::path projector;   // multimodal projector file; empty: none
-  std::uint64_t context_length = 0;  // tokens shared by all slots; 0: the trained length, at most 8192
+  std::uint64_t context_length = 0;  // tokens for each request; 0: the trained length, at most 8192
   std::uint32_t slots = 4;           // requests served at once: as many leases are given out
   std::uint32_t threads = 0;         // 0: SupervisorOptions::threads
   std::vector<std::string> further_arguments;
+  bool operator==(const ModelPlan&) const = default;
 };
 
 // [models] of molly.toml.
@@ -40,7 +42,6 @@ struct SupervisorOptions {
   std::uint64_t cache_bytes = 256ULL << 20;        // llama-server's prompt cache in host memory, counted for each model
   std::chrono::milliseconds start_limit{300'000};  // from spawn to the one-token probe
   std::chrono::milliseconds stop_step{2'000};      // between SIGTERM, SIGTERM and SIGKILL
-  std::chrono::milliseconds drain_limit{20'000};   // an unload's patience with requests in flight
   ScheduleOptions schedule;                        // memory, keep_alive, queue, fairness, backoff
 };
 
@@ -117,13 +118,15 @@ class Supervisor {
 
   // Starts it now if memory allows (evicting idle ones), forgetting earlier failures, without waiting for it.
   Result<void> load(std::string_view name);
-  // Stops it when its requests are done, at the latest after drain_limit.
+  // Stops it when its requests are done, at the latest after schedule.drain_limit.
   Result<void> unload(std::string_view name);
 
   // Gives out no more leases and starts nothing; children stay with the parent for the next control plane.
   void stop();
 
   SupervisorStatus status() const;
+  // Of one model; nothing when it is not known. Cheap enough for every request.
+  std::optional<ModelStatus> status(std::string_view name) const;
 
  private:
   std::shared_ptr<Lease::Core> core_;

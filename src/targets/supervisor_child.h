@@ -3,9 +3,11 @@
 #include <sys/types.h>
 
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/io_context.hpp>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "base/parent/parent_client.h"
@@ -28,7 +30,7 @@ class ChildLauncher {
 // The parent as a launcher. The client must outlive it.
 std::shared_ptr<ChildLauncher> launch_through(base::ParentClient& client);
 
-enum class Health : std::uint8_t {
+enum class ChildHealth : std::uint8_t {
   silent,   // nothing listens yet
   loading,  // answers, but is not ready (503)
   ready,    // 200
@@ -39,10 +41,13 @@ class ChildProbe {
  public:
   virtual ~ChildProbe() = default;
   // GET /health.
-  virtual boost::asio::awaitable<Health> health(const std::filesystem::path& socket) = 0;
+  virtual boost::asio::awaitable<ChildHealth> health(const std::filesystem::path& socket) = 0;
   // One token of an answer: proof that the model computes. The error says what came instead.
   virtual boost::asio::awaitable<Result<void>> one_token(const std::filesystem::path& socket,
                                                          const base::Secret& key) = 0;
 };
+
+// Asks over real sockets, on that context, which must outlive it and be the supervisor's executor.
+std::shared_ptr<ChildProbe> make_child_probe(boost::asio::io_context& context);
 
 }  // namespace molly::targets

@@ -111,6 +111,7 @@ class ModelSchedule {
   std::optional<TimePoint> next_decision(TimePoint now) const;
 
   std::vector<ModelView> view() const;
+  std::optional<ModelView> view(std::string_view model) const;
   std::uint64_t memory_used() const;
   std::uint64_t memory_budget() const { return options_.memory_budget; }
   std::uint32_t waiting() const { return waiting_; }
@@ -136,13 +137,13 @@ class ModelSchedule {
     std::optional<TimePoint> drain_deadline;  // nothing: waits for its requests however long they take
     std::optional<TimePoint> load_since;      // somebody asked for it to be loaded
     std::uint64_t granted = 0;                // in this run
-    std::uint64_t granted_before_wait = 0;    // when the request that it blocks came
     bool stop_sent = false;
     bool removed = false;
     std::deque<Ticket> tickets;
   };
   using Models = std::map<std::string, Model, std::less<>>;
 
+  static ModelView view_of(const std::string& name, const Model& model);
   Model* running(std::string_view name, Generation generation);
   bool may_start(const Model& model, TimePoint now) const;
   std::optional<TimePoint> wanted_since(const Model& model) const;
@@ -152,7 +153,7 @@ class ModelSchedule {
   std::chrono::milliseconds backoff(std::uint32_t attempts) const;
   void drain_idle(TimePoint now);
   void start_wanted(TimePoint now);
-  bool make_room(const Model& wanted, std::uint64_t reserved, TimePoint now);
+  void make_room(const Model& wanted, std::uint64_t reserved, TimePoint now);
   std::vector<Model*> victims(TimePoint wanted_since_time, TimePoint now);
   bool may_evict(const Model& model, TimePoint wanted_since_time, TimePoint now) const;
   void grant_waiting(TimePoint now);
