@@ -16,8 +16,9 @@ target_link_libraries(lib_tls INTERFACE OpenSSL::SSL OpenSSL::Crypto)
 add_library(lib_crypto INTERFACE)
 target_link_libraries(lib_crypto INTERFACE OpenSSL::Crypto PkgConfig::sodium)
 add_library(lib_json INTERFACE)  # glaze: headers only, in /usr/include
+# Its parser goes wrong behind errors when it may not throw: malformed files trip its assertions.
 add_library(lib_toml INTERFACE)
-target_compile_definitions(lib_toml INTERFACE TOML_EXCEPTIONS=0 TOML_HEADER_ONLY=1)
+target_compile_definitions(lib_toml INTERFACE TOML_EXCEPTIONS=1 TOML_HEADER_ONLY=1)
 add_library(lib_sql INTERFACE)
 if(TARGET SQLite3::SQLite3)
   target_link_libraries(lib_sql INTERFACE SQLite3::SQLite3)

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
-#include <toml++/toml.hpp>
 
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "config/secret_source.h"
+#include "config/toml_library.h"
 
 namespace molly::config {
 namespace detail {
@@ -341,14 +341,12 @@ Document Document::empty() { return Document(std::make_shared<State>()); }
 Document Document::parse(std::string_view text, std::string file_name) {
   auto state = std::make_shared<State>();
   state->file = std::move(file_name);
-  toml::parse_result parsed = toml::parse(text, std::string_view(state->file));
-  if (parsed) {
-    state->content = std::move(parsed).table();
-    return Document(std::move(state));
+  try {
+    state->content = toml::parse(text, std::string_view(state->file));
+  } catch (const toml::parse_error& error) {
+    const auto place = error.source().begin;
+    state->problems.push_back({state->file, place.line, place.column, "", without_quotations(error.description())});
   }
-  const auto& error = parsed.error();
-  const auto place = error.source().begin;
-  state->problems.push_back({state->file, place.line, place.column, "", without_quotations(error.description())});
   return Document(std::move(state));
 }
 

@@ -189,6 +189,13 @@ TEST(Document, names_the_line_of_a_syntax_error) {
   EXPECT_THAT(only_problem(document), testing::StartsWith("f:2:"));
 }
 
+TEST(Document, refuses_a_table_without_a_name) {
+  for (const char* text : {"[;server]", "[[;]]", "[", "[]", "[a.]", "[.a]", "[=]"}) {
+    auto document = Document::parse(text, "f");
+    EXPECT_THAT(only_problem(document), testing::StartsWith("f:1:")) << text;
+  }
+}
+
 TEST(Document, refuses_a_key_that_stands_twice) {
   auto document = Document::parse("[server]\nthreads = 1\nthreads = 2\n", "f");
   const std::string problem = only_problem(document);
