@@ -13,9 +13,10 @@ constexpr std::string_view one_token_body = R"({"prompt":"1","max_tokens":1,"tem
 Result<std::string> render(const Endpoint& endpoint, ChildQuestion question) {
   std::string bearer = "Bearer " + std::string(endpoint.key.reveal());
   const http::Header headers[] = {{"Authorization", bearer}, {"Content-Type", "application/json"}};
-  auto head = question == ChildQuestion::health
-                  ? http::request_head("GET", "/health", host_header(endpoint), {}, std::nullopt)
-                  : http::request_head("POST", "/v1/completions", host_header(endpoint), headers, one_token_body.size());
+  auto head =
+      question == ChildQuestion::health
+          ? http::request_head("GET", "/health", host_header(endpoint), {}, std::nullopt)
+          : http::request_head("POST", "/v1/completions", host_header(endpoint), headers, one_token_body.size());
   base::wipe(bearer.data(), bearer.size());
   return head;
 }

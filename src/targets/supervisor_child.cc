@@ -52,7 +52,8 @@ class SocketProbe : public ChildProbe {
     // The first token of a large model reads all of it from the disk.
     endpoint.deadlines.first_byte = std::chrono::minutes(5);
     const auto answer = co_await egress::ask_child(context_, endpoint, egress::ChildQuestion::one_token);
-    if (!answer) co_return failure(ErrorCode::upstream_failed, "it did not answer a first question: " + answer.error().message);
+    if (!answer)
+      co_return failure(ErrorCode::upstream_failed, "it did not answer a first question: " + answer.error().message);
     if (answer->status != 200) {
       co_return failure(ErrorCode::upstream_failed,
                         "it answered a first question with status " + std::to_string(answer->status));

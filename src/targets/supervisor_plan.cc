@@ -66,11 +66,13 @@ Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions
   auto model = gguf::read_model_file(plan.file);
   if (!model) return std::unexpected(model.error());
   const std::uint64_t trained = model->context_length == 0 ? longest_default_context : model->context_length;
-  const std::uint64_t context = plan.context_length != 0 ? plan.context_length : std::min(trained, longest_default_context);
+  const std::uint64_t context =
+      plan.context_length != 0 ? plan.context_length : std::min(trained, longest_default_context);
   const std::uint64_t slots = std::max(plan.slots, 1U);
   const std::uint64_t all = context > (std::uint64_t{1} << 40) ? context : context * slots;
   PreparedPlan prepared{.plan = plan, .context_length = context};
-  prepared.memory_bytes = gguf::estimate_memory(*model, all).total() + std::min(options.cache_bytes, std::uint64_t{1} << 50);
+  prepared.memory_bytes =
+      gguf::estimate_memory(*model, all).total() + std::min(options.cache_bytes, std::uint64_t{1} << 50);
   prepared.memory_bytes += bytes_of_other_parts(plan.file, model->number("split.count").value_or(1));
   if (!plan.projector.empty()) {
     const auto projector = gguf::read_model_file(plan.projector);
@@ -103,9 +105,25 @@ std::vector<std::string> child_arguments(const PreparedPlan& prepared, const Sup
 }
 
 std::vector<std::string> child_environment() {
-  static constexpr std::string_view kept[] = {"PATH=", "HOME=",  "LANG=", "LC_",   "TMPDIR=", "LD_LIBRARY_PATH=", "XDG_CACHE_HOME=",
-                                              "OMP_",  "CUDA_", "NVIDIA_", "HIP_", "ROCR_", "HSA_", "GGML_", "VK_",
-                                              "MESA_", "ONEAPI_", "ASAN_OPTIONS=", "TSAN_OPTIONS="};
+  static constexpr std::string_view kept[] = {"PATH=",
+                                              "HOME=",
+                                              "LANG=",
+                                              "LC_",
+                                              "TMPDIR=",
+                                              "LD_LIBRARY_PATH=",
+                                              "XDG_CACHE_HOME=",
+                                              "OMP_",
+                                              "CUDA_",
+                                              "NVIDIA_",
+                                              "HIP_",
+                                              "ROCR_",
+                                              "HSA_",
+                                              "GGML_",
+                                              "VK_",
+                                              "MESA_",
+                                              "ONEAPI_",
+                                              "ASAN_OPTIONS=",
+                                              "TSAN_OPTIONS="};
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view variable = *entry;
@@ -119,7 +137,8 @@ std::vector<std::string> child_environment() {
 std::filesystem::path child_log(const std::filesystem::path& log_folder, std::string_view model) {
   std::string name = "model-";
   for (const char c : model) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+    const bool plain =
+        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
     name.push_back(plain ? c : '_');
   }
   return log_folder / (name + ".log");
@@ -136,7 +155,8 @@ std::string plan_fingerprint(const PreparedPlan& prepared, const SupervisorOptio
 
 std::string write_memo(const ChildMemo& memo) {
   std::string text;
-  for (const std::string& line : {std::string(memo_head), memo.model, memo.files.socket.string(), memo.files.key.string(), memo.plan}) {
+  for (const std::string& line :
+       {std::string(memo_head), memo.model, memo.files.socket.string(), memo.files.key.string(), memo.plan}) {
     text.append(line).push_back('\n');
   }
   return text;

@@ -66,7 +66,8 @@ Result<TicketId> ModelSchedule::request(std::string_view name, TimePoint now) {
   Model& model = found->second;
   if (closed_) return failure(ErrorCode::unavailable, "Molly is stopping");
   if (model.state == ModelState::failed && now < model.retry_at) {
-    auto refused = Error{ErrorCode::unavailable, "the model " + found->first + " is out of service: " + model.reason, {}};
+    auto refused =
+        Error{ErrorCode::unavailable, "the model " + found->first + " is out of service: " + model.reason, {}};
     refused.retry_after = std::chrono::ceil<milliseconds>(model.retry_at - now);
     return std::unexpected(std::move(refused));
   }
@@ -178,7 +179,7 @@ void ModelSchedule::fail(Model& model, const std::string& reason, TimePoint now)
   // does not come up is told now, and can be answered by another target.
   if (served && model.attempts == 1) return;
   Error error{ErrorCode::unavailable, "a local model did not start: " + reason, {}};
-  error.retry_after = backoff(model.attempts);
+  error.retry_after = std::max(backoff(model.attempts), busy_retry);
   fail_tickets(model, error);
 }
 
@@ -316,7 +317,8 @@ std::optional<TimePoint> ModelSchedule::next_decision(TimePoint now) const {
       consider(model.protected_until);
       if (options_.keep_alive != milliseconds::max()) consider(model.last_used + options_.keep_alive);
     }
-    if (model.state == ModelState::draining && model.drain_deadline && !model.stop_sent) consider(*model.drain_deadline);
+    if (model.state == ModelState::draining && model.drain_deadline && !model.stop_sent)
+      consider(*model.drain_deadline);
     const auto since = wanted_since(model);
     if (!since) continue;
     if (model.state == ModelState::failed) consider(model.retry_at);
@@ -332,6 +334,7 @@ ModelView ModelSchedule::view_of(const std::string& name, const Model& model) {
   ModelView view{.name = name,
                  .state = model.state,
                  .reason = model.reason,
+                 .generation = model.generation,
                  .attempts = model.attempts,
                  .bytes = model.bytes,
                  .leases = model.leases,

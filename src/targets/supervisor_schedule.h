@@ -68,6 +68,7 @@ struct ModelView {
   std::string name;
   ModelState state = ModelState::stopped;
   std::string reason;
+  Generation generation = 0;  // of the child that runs; 0: none
   std::uint32_t attempts = 0;
   std::optional<TimePoint> retry_at;  // failed: when the next start may be tried
   std::uint64_t bytes = 0;
