@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view magic = "mollyaud";
 constexpr std::uint32_t format = 1;
-constexpr std::size_t read_bytes = 256 * 1024;
+constexpr std::size_t read_bytes = 32 * 1024;
 
 template <class Integer>
 Integer get(std::string_view bytes, std::size_t offset) {
