@@ -29,6 +29,13 @@ void Lease::Core::pump() {
   asio::post(executor, [self = shared_from_this()] { self->arm_timer(); });
 }
 
+// Never runs the coroutine at once: the mutex is held here, and it takes it.
+void Lease::Core::launch(asio::awaitable<void> coroutine) {
+  asio::post(executor, [self = shared_from_this(), coroutine = std::move(coroutine)]() mutable {
+    asio::co_spawn(self->executor, std::move(coroutine), asio::detached);
+  });
+}
+
 void Lease::Core::arm_timer() {
   {
     const std::lock_guard lock(mutex);

@@ -63,6 +63,7 @@ struct Lease::Core : std::enable_shared_from_this<Lease::Core> {
   void carry_out(const Action& action);
   void deliver(TicketId ticket, Result<Lease> outcome);
   std::shared_ptr<ChildRun> make_run(const std::string& model, Generation generation);
+  void launch(boost::asio::awaitable<void> coroutine);
   void arm_timer();
 
   boost::asio::awaitable<void> serve(std::shared_ptr<ChildRun> run);

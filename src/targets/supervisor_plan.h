@@ -27,6 +27,7 @@ Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions
 struct ChildFiles {
   std::filesystem::path socket;
   std::filesystem::path key;
+  bool operator==(const ChildFiles&) const = default;
 };
 
 // Names nobody used before, in the run folder.

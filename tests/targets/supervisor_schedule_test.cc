@@ -384,7 +384,8 @@ TEST(ModelSchedule, random_events_never_wedge_it) {
     std::mt19937 random(seed);
     Bench bench(100, {.max_waiting = 20, .burst = 4});
     const std::vector<std::string> models{"a", "b", "c", "d"};
-    for (const auto& model : models) ASSERT_TRUE(bench.schedule.add(model, 20 + random() % 60, 1 + random() % 3));
+    for (const auto& model : models)
+      ASSERT_TRUE(bench.schedule.add(model, 20 + random() % 60, random() % 2 == 0 ? 1 : 3));
     std::set<TicketId> open;
     for (int step = 0; step < 300; ++step) {
       const std::string& model = models[random() % models.size()];

@@ -1,0 +1,84 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <random>
+
+#include "base/os/process.h"
+#include "supervisor_bench.h"
+
+// 200 random steps of a hostile world; afterwards nothing may be stuck, left over or lost.
+namespace molly::targets {
+namespace {
+
+using namespace std::chrono_literals;
+
+void torture(SupervisorBench& bench, const std::vector<std::string>& models, std::size_t fit, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::future<Result<Lease>>> waiting;
+  for (int step = 0; step < 200; ++step) {
+    const std::string& model = models[random() % models.size()];
+    const pid_t pid = bench.status(model).pid;
+    switch (random() % 8) {
+      case 0: std::ignore = bench.supervisor->load(model); break;
+      case 1: std::ignore = bench.supervisor->unload(model); break;
+      case 2:
+        if (pid != 0) ::kill(pid, SIGKILL);
+        break;
+      case 3:
+        if (pid != 0) ::kill(pid, SIGTERM);
+        break;
+      case 4:
+        if (!waiting.empty()) waiting.erase(waiting.begin());
+        break;
+      default: waiting.push_back(bench.start_acquire(model, std::chrono::milliseconds(random() % 1000)));
+    }
+    bench.run_for(std::chrono::milliseconds(1 + random() % 25));
+    ASSERT_LE(bench.launcher->alive(), fit) << "step " << step;
+    const auto status = bench.supervisor->status();
+    ASSERT_LE(status.memory_used, status.memory_budget) << "step " << step;
+  }
+  for (auto& future : waiting) std::ignore = bench.wait_for(future);
+  waiting.clear();
+  for (const auto& model : models) {
+    ASSERT_TRUE(bench.supervisor->load(model));  // forgets failures
+    const auto lease = bench.acquire(model, 20s);
+    ASSERT_TRUE(lease) << model << ": " << lease.error().message;
+    EXPECT_EQ(::kill(lease->model().pid, 0), 0);
+  }
+  for (const auto& model : models) {
+    EXPECT_EQ(bench.status(model).leases, 0U);
+    EXPECT_EQ(bench.status(model).waiting, 0U);
+    EXPECT_TRUE(bench.supervisor->unload(model));
+  }
+  EXPECT_TRUE(bench.no_process_left()) << "no zombie, no forgotten child";
+  EXPECT_TRUE(std::filesystem::is_empty(bench.folder / "run"));
+  EXPECT_EQ(bench.supervisor->status().memory_used, 0U);
+}
+
+TEST(SupervisorTorture, random_kills_loads_and_unloads_of_played_servers) {
+  for (const unsigned seed : {1U, 2U}) {
+    SupervisorBench bench(
+        {.models_in_memory = 2,
+         .schedule = {.patience = 50ms, .first_backoff = 10ms, .max_backoff = 40ms, .drain_limit = 300ms}});
+    for (const char* model : {"a", "b", "c"}) bench.add(model, {"--fake-stubborn", seed == 2 ? "2" : "1"});
+    torture(bench, {"a", "b", "c"}, 2, seed);
+  }
+}
+
+TEST(SupervisorTorture, random_kills_loads_and_unloads_of_the_real_server) {
+  const auto server = base::find_program("llama-server");
+  if (!server) GTEST_SKIP() << "llama-server is not installed";
+  SupervisorBench bench(
+      {.server = *server,
+       .models_in_memory = 1,
+       .model = MOLLY_SOURCE_DIR "/models/nano.gguf",
+       .schedule = {.patience = 50ms, .first_backoff = 10ms, .max_backoff = 40ms, .drain_limit = 300ms},
+       .start_limit = 20s});
+  bench.add("a");
+  bench.add("b");
+  torture(bench, {"a", "b"}, 1, 4);
+}
+
+}  // namespace
+}  // namespace molly::targets
