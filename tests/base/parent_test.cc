@@ -47,6 +47,7 @@ class RunningParent {
   }
   ~RunningParent() {
     if (pid_ == 0) return;
+    EXPECT_TRUE(is_alive(pid_)) << "the parent itself never crashes";
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
   }
@@ -56,7 +57,11 @@ class RunningParent {
     eventually([&] { return !(answer = ask_once(command)).empty(); });
     return answer;
   }
-  pid_t ask_pid(const std::string& command) { return static_cast<pid_t>(std::atol(ask(command).c_str())); }
+  pid_t ask_pid(const std::string& command) {
+    const auto pid = static_cast<pid_t>(std::atol(ask(command).c_str()));
+    EXPECT_GT(pid, 0) << command;
+    return pid;
+  }
   void signal(int number) { ::kill(pid_, number); }
   int wait_for_end() {
     int status = 0;

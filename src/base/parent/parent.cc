@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <deque>
+#include <list>
 
 #include "base/os/process.h"
 #include "base/os/signals.h"
@@ -87,7 +88,7 @@ class Parent {
   void handle_signal(int number);
   void handle_time();
   void handle_ended();
-  void handle_plane_end(std::size_t index, int status);
+  void handle_plane_end(std::list<ControlPlane>::iterator plane, int status);
   void handle_child_end(std::uint64_t id, int status);
   void receive_from(ControlPlane& plane);
   void handle(ControlPlane& plane, const Message& message);
@@ -112,7 +113,7 @@ class Parent {
   const ParentOptions& options_;
   std::vector<Listener> listeners_;
   std::optional<SignalEvents> signals_;
-  std::vector<ControlPlane> planes_;
+  std::list<ControlPlane> planes_;  // a message from one of them may add another: references must stay good
   std::map<std::uint64_t, ModelChild> children_;
   std::uint64_t last_child_ = 0;
   std::uint32_t crashes_ = 0;
@@ -164,9 +165,9 @@ void Parent::loop_once() {
     ::usleep(10'000);
   }
   // Messages before ends: what a control plane asked for just before it died is still done, and seen by the next.
-  for (std::size_t i = 0; i < planes_.size(); ++i) {
-    send_unsent(planes_[i]);
-    receive_from(planes_[i]);
+  for (auto& plane : planes_) {
+    send_unsent(plane);
+    receive_from(plane);
   }
   for (auto& [id, child] : children_) child.log.drain();
   while (const auto number = signals_->next()) handle_signal(*number);
@@ -232,7 +233,7 @@ void Parent::handle_ended() {
   while (const auto ended = reap_child()) {
     const auto plane = std::ranges::find(planes_, ended->pid, &ControlPlane::pid);
     if (plane != planes_.end()) {
-      handle_plane_end(static_cast<std::size_t>(plane - planes_.begin()), ended->status);
+      handle_plane_end(plane, ended->status);
       continue;
     }
     const auto child = std::ranges::find(children_, ended->pid, [](const auto& entry) { return entry.second.pid; });
@@ -240,10 +241,10 @@ void Parent::handle_ended() {
   }
 }
 
-void Parent::handle_plane_end(std::size_t index, int status) {
-  receive_from(planes_[index]);
-  const ControlPlane ended = std::move(planes_[index]);
-  planes_.erase(planes_.begin() + static_cast<std::ptrdiff_t>(index));
+void Parent::handle_plane_end(std::list<ControlPlane>::iterator plane, int status) {
+  receive_from(*plane);
+  const ControlPlane ended = std::move(*plane);
+  planes_.erase(plane);
   if (ended.role == Role::candidate) {
     say("the new control plane " + describe_exit(status) + " before it was ready; the old one goes on");
   } else if (ended.role == Role::active && stopping_) {
