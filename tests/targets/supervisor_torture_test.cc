@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -78,6 +80,47 @@ TEST(SupervisorTorture, random_kills_loads_and_unloads_of_the_real_server) {
   bench.add("a");
   bench.add("b");
   torture(bench, {"a", "b"}, 1, 4);
+}
+
+// A connection on which an endless answer has begun.
+base::FileDescriptor open_stream(const RunningModel& model) {
+  base::FileDescriptor connection(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  model.socket.native().copy(address.sun_path, sizeof address.sun_path - 1);
+  EXPECT_EQ(::connect(connection.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::string body = R"({"prompt":"a","max_tokens":1000000,"stream":true,"ignore_eos":true})";
+  const std::string request =
+      "POST /v1/completions HTTP/1.1\r\nHost: molly\r\nAuthorization: Bearer " + std::string(model.key.reveal()) +
+      "\r\nContent-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+  EXPECT_EQ(::send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(request.size()));
+  std::string answer;
+  char buffer[4096];
+  while (!answer.contains("data: ")) {
+    const ssize_t count = ::read(connection.get(), buffer, sizeof buffer);
+    if (count <= 0) break;
+    answer.append(buffer, static_cast<std::size_t>(count));
+  }
+  EXPECT_TRUE(answer.contains("data: ")) << answer;
+  return connection;
+}
+
+TEST(SupervisorTorture, the_real_server_stops_though_a_stream_is_open) {
+  const auto server = base::find_program("llama-server");
+  if (!server) GTEST_SKIP() << "llama-server is not installed";
+  SupervisorBench bench({.server = *server,
+                         .model = MOLLY_SOURCE_DIR "/models/nano.gguf",
+                         .schedule = {.drain_limit = 100ms},
+                         .start_limit = 20s});
+  bench.add("a");
+  const auto lease = bench.acquire("a");
+  ASSERT_TRUE(lease) << lease.error().message;
+  const auto stream = open_stream(lease->model());
+  ASSERT_TRUE(bench.supervisor->unload("a"));
+  EXPECT_TRUE(bench.no_process_left());
+  EXPECT_TRUE(lease->model().ended);
+  EXPECT_TRUE(bench.acquire("a")) << "and serves again";
 }
 
 }  // namespace
