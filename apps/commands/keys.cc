@@ -4,6 +4,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "commands/command.h"
+#include "commands/local_server.h"
 #include "commands/opened.h"
 #include "members/keys.h"
 
@@ -18,6 +19,11 @@ struct CreateOptions {
   std::vector<std::string> models;
   std::string expires_in;
 };
+
+// A running server would see the change within half a second; this makes it see it now.
+void tell_server(const Globals& globals) {
+  if (const auto server = LocalServer::of(globals)) static_cast<void>(server->post("/molly/v1/keys", ""));
+}
 
 std::string day(std::chrono::sys_seconds time) { return base::iso_time(time).substr(0, 10); }
 
@@ -64,6 +70,7 @@ Result<void> create(const Globals& globals, const CreateOptions& options) {
   if (!opened) return std::unexpected(opened.error());
   const auto created = (*opened)->keys().create(*wanted);
   if (!created) return std::unexpected(created.error());
+  tell_server(globals);
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object();
@@ -112,12 +119,13 @@ Result<void> revoke(const Globals& globals, const std::string& id) {
   if (!opened) return std::unexpected(opened.error());
   const auto revoked = (*opened)->keys().revoke(id);
   if (!revoked) return std::unexpected(revoked.error());
+  tell_server(globals);
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object().member("revoked", id).end_object();
     std::cout << json.text() << '\n';
   } else {
-    std::cout << "revoked " << id << "; a running server refuses it within a second\n";
+    std::cout << "revoked " << id << "; a running server refuses it from now on\n";
   }
   return {};
 }

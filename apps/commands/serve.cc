@@ -1,5 +1,6 @@
 #include <iostream>
 
+#include "base/os/file.h"
 #include "base/os/process.h"
 #include "base/parent/parent.h"
 #include "commands/command.h"
@@ -15,6 +16,12 @@ Result<void> serve(Globals& globals, const std::vector<std::string>& listen) {
   if (!folder) return std::unexpected(folder.error());
   const auto program = base::own_program();
   if (!program) return std::unexpected(program.error());
+  const auto lock = base::FileLock::acquire(folder->run() / "serve.lock");
+  if (!lock && lock.error().code == ErrorCode::conflict) {
+    return failure(ErrorCode::conflict, "another 'molly serve' runs on the data folder " + folder->root.string() +
+                                            ": stop it first, or give this one its own --data");
+  }
+  if (!lock) return std::unexpected(lock.error());
   base::ParentOptions options;
   options.command = {program->string(), "control-plane", "--data", folder->root.string()};
   if (globals.config) {

@@ -8,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <csignal>
 #include <iostream>
 
@@ -32,7 +33,8 @@ namespace asio = boost::asio;
 
 constexpr std::chrono::milliseconds drain_poll{50};
 constexpr std::chrono::milliseconds final_flush{500};
-constexpr std::chrono::seconds audit_patience{90};
+constexpr std::chrono::milliseconds lock_poll{10};
+constexpr std::chrono::seconds record_patience{90};
 
 http::ServerLimits limits_of(const server::ServerSettings& settings) {
   return {.max_header_bytes = settings.max_header_bytes,
@@ -74,16 +76,6 @@ Result<std::shared_ptr<http::TlsContext>> load_tls(const server::ServerSettings&
   return http::server_tls(*certificate, *key);
 }
 
-// The previous control plane may still be draining: it holds the log's lock until its last request is recorded.
-Result<std::unique_ptr<audit::Log>> open_audit(const std::filesystem::path& folder) {
-  const auto give_up = std::chrono::steady_clock::now() + audit_patience;
-  while (true) {
-    auto log = audit::Log::open(folder);
-    if (log || log.error().code != ErrorCode::conflict || std::chrono::steady_clock::now() > give_up) return log;
-    ::usleep(20'000);
-  }
-}
-
 struct Listener {
   base::FileDescriptor descriptor;
   bool is_unix = false;
@@ -97,7 +89,8 @@ class ControlPlane {
   int run();
 
  private:
-  Result<void> open_records();
+  asio::awaitable<Result<void>> open_records();
+  void record_policy();
   void start_supervisor();
   Result<void> apply_configuration();
   Result<Settings> load_settings(const std::vector<std::string>& model_names);
@@ -134,6 +127,7 @@ class ControlPlane {
   std::unique_ptr<config::Watcher> watcher_;
   std::filesystem::path config_path_;
   server::ServerSettings server_settings_;
+  traces::Settings trace_settings_;
   std::vector<std::string> managed_names_;
   config::Live<std::string> problem_{std::string()};  // why the last reload was refused
   std::unique_ptr<asio::steady_timer> drain_timer_;
@@ -149,7 +143,9 @@ Result<void> ControlPlane::open() {
   } else {
     return std::unexpected(opened.error());
   }
-  if (auto records = open_records(); !records) return records;
+  auto reader = opened_->database().reader();
+  if (!reader) return std::unexpected(reader.error());
+  reader_ = std::make_unique<store::Connection>(std::move(*reader));
   parent_ = std::make_unique<base::ParentClient>(main_.get_executor(), base::FileDescriptor(options_.inherited.parent_socket));
   parent_->on_lost([this] {
     spdlog::error("the parent process is gone; stopping");
@@ -158,21 +154,39 @@ Result<void> ControlPlane::open() {
   return apply_configuration();
 }
 
-Result<void> ControlPlane::open_records() {
-  auto reader = opened_->database().reader();
-  if (!reader) return std::unexpected(reader.error());
-  reader_ = std::make_unique<store::Connection>(std::move(*reader));
-  auto log = open_audit(opened_->folder().audit());
+// A control plane that we replace holds the locks of log and records until its last request is done.
+asio::awaitable<Result<void>> ControlPlane::open_records() {
+  const auto give_up = std::chrono::steady_clock::now() + record_patience;
+  auto log = audit::Log::open(opened_->folder().audit());
+  while (!log && log.error().code == ErrorCode::conflict && std::chrono::steady_clock::now() < give_up) {
+    asio::steady_timer wait(main_, lock_poll);
+    co_await wait.async_wait(asio::use_awaitable);
+    log = audit::Log::open(opened_->folder().audit());
+  }
   if (log) {
     audit_ = std::move(*log);
   } else {
     spdlog::error("the audit log cannot be written, so T2 and T3 are refused: {}", log.error().message);
     audit_ = audit::Log::unavailable(log.error());
   }
-  auto traces = traces::Traces::open(opened_->folder().traces(), {});
-  if (!traces) return std::unexpected(traces.error());
+  auto traces = traces::Traces::open(opened_->folder().traces(), trace_settings_);
+  while (!traces && traces.error().code == ErrorCode::conflict && std::chrono::steady_clock::now() < give_up) {
+    asio::steady_timer wait(main_, lock_poll);
+    co_await wait.async_wait(asio::use_awaitable);
+    traces = traces::Traces::open(opened_->folder().traces(), trace_settings_);
+  }
+  if (!traces) co_return std::unexpected(traces.error());
   traces_ = std::move(*traces);
-  return {};
+  record_policy();
+  co_return Result<void>{};
+}
+
+void ControlPlane::record_policy() {
+  audit::Record loaded{.kind = audit::Kind::policy_loaded};
+  loaded.policy = runtime_->snapshot()->engine->digest();
+  loaded.payload = loaded.policy;
+  if (auto written = audit_->append(loaded); !written) spdlog::warn("audit: {}", written.error().message);
+  traces_->apply(trace_settings_);
 }
 
 Result<Settings> ControlPlane::load_settings(const std::vector<std::string>& model_names) {
@@ -229,16 +243,13 @@ Result<void> ControlPlane::apply_configuration() {
   const auto previous = runtime_ ? runtime_->snapshot() : nullptr;
   auto runtime = build_runtime(*settings, *managed, *supervisor_, previous.get());
   if (!runtime) return std::unexpected(runtime.error());
-  audit::Record loaded{.kind = audit::Kind::policy_loaded};
-  loaded.policy = runtime->engine->digest();
-  loaded.payload = runtime->engine->digest();
-  if (auto written = audit_->append(loaded); !written) spdlog::warn("audit: {}", written.error().message);
-  traces_->apply(settings->traces);
+  trace_settings_ = settings->traces;
   server_settings_ = settings->server;
   if (runtime_) {
     runtime_->replace(std::move(*runtime));
     limits_->replace(endpoint_limits_of(server_settings_));
     for (auto& thread : threads_) thread->set_limits(limits_of(server_settings_));
+    if (audit_ && traces_) record_policy();
   } else {
     runtime_.emplace(std::move(*runtime));
     limits_.emplace(endpoint_limits_of(server_settings_));
@@ -300,6 +311,12 @@ asio::awaitable<Result<void>> ControlPlane::open_listeners() {
 
 asio::awaitable<void> ControlPlane::start() {
   auto begun = co_await open_listeners();
+  if (begun) {
+    // From here on a predecessor drains; until it is done, clients wait in the listening sockets' queues.
+    parent_->announce_ready();
+    begun = co_await open_records();
+  }
+  if (begun) co_await adopt_and_preload();
   if (begun) begun = start_network();
   if (!begun) {
     std::cerr << "molly: " << begun.error().message << '\n';
@@ -307,10 +324,8 @@ asio::awaitable<void> ControlPlane::start() {
     main_.stop();
     co_return;
   }
-  co_await adopt_and_preload();
   write_address();
   watch();
-  parent_->announce_ready();
 }
 
 server::Administration ControlPlane::administration() {
@@ -348,7 +363,7 @@ void ControlPlane::reload() {
     spdlog::error("the new configuration is refused, the old one stays in force:\n{}", applied.error().message);
     audit::Record refused{.kind = audit::Kind::config_refused};
     refused.policy = runtime_->snapshot()->engine->digest();
-    static_cast<void>(audit_->append(refused));
+    if (audit_) static_cast<void>(audit_->append(refused));
   }
 }
 
@@ -375,6 +390,7 @@ void ControlPlane::drain() {
   spdlog::info("draining: no new requests, those under way have {} s",
                std::chrono::duration_cast<std::chrono::seconds>(server_settings_.drain_deadline).count());
   drain_until_ = std::chrono::steady_clock::now() + server_settings_.drain_deadline;
+  if (!endpoints_) return main_.stop();
   for (auto& thread : threads_) thread->begin_drain();
   drain_timer_ = std::make_unique<asio::steady_timer>(main_);
   finish_drain();

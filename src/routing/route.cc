@@ -21,8 +21,8 @@ std::optional<std::size_t> rank_in(const Selection& selection, std::string_view 
 
 Fit context_fit(const TargetDescription& target, const CapabilityProfile& profile) {
   if (!target.context_length) return Fit::unknown_context;
-  if (fits_context(profile.token_upper_bound, profile.max_tokens, *target.context_length)) return Fit::fits;
-  return profile.max_tokens > *target.context_length ? Fit::too_long : Fit::count_needed;
+  // max_tokens is a ceiling, not a wish for that many: an answer may end earlier with finish_reason "length".
+  return fits_context(profile.token_upper_bound, 1, *target.context_length) ? Fit::fits : Fit::count_needed;
 }
 
 Fit fit_of(const TargetView& view, const Selection& selection, const CapabilityProfile& profile) {

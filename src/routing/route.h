@@ -47,7 +47,7 @@ enum class Fit : std::uint8_t {
   lacks_audio,
   lacks_file,
   lacks_tools,
-  too_long,           // an exact count, or max_tokens alone, exceeds the context
+  too_long,           // an exact count exceeds the context
 };
 std::string_view to_string(Fit fit);
 

@@ -115,6 +115,12 @@ std::vector<wire::ModelEntry> model_entries(const pipeline::Runtime& runtime, co
 }
 
 Error not_here(std::string_view method, std::string_view path) {
+  const bool posts = path == "/v1/chat/completions" || path == "/v1/completions";
+  const bool gets = path == "/v1/models" || path.starts_with("/v1/models/") || path == "/health" || path == "/ready" || path == "/metrics";
+  if (posts || gets) {
+    return {ErrorCode::method_not_allowed,
+            std::string(path.substr(0, 200)) + " takes " + (posts ? "POST" : "GET") + ", not " + std::string(method.substr(0, 20)), ""};
+  }
   return {ErrorCode::not_found,
           "there is nothing at " + std::string(method) + " " + std::string(path.substr(0, 200)) +
               "; chat is POST /v1/chat/completions",
@@ -227,6 +233,8 @@ asio::awaitable<void> Endpoints::administer(http::Exchange& exchange, std::strin
   } else if (method == "POST" && path == "restart") {
     administration_.request_restart();
     done = {};
+  } else if (method == "POST" && path == "keys") {
+    done = keys_.reload();
   } else if (method == "POST" && path.starts_with("load/")) {
     done = administration_.load_model(path.substr(5));
   } else if (method == "POST" && path.starts_with("unload/")) {

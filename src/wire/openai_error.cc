@@ -192,7 +192,10 @@ std::string render_error(const Error& error, std::string_view type_override) {
   out.key("param");
   error.field.empty() ? out.null() : out.value(error.field);
   out.key("code");
-  shape.code.empty() ? out.null() : out.value(shape.code);
+  // OpenAI's own code for a name that is no model: SDKs and people look for it.
+  const bool no_such_model = error.code == ErrorCode::not_found && error.field == "model";
+  const std::string_view code = no_such_model ? std::string_view("model_not_found") : shape.code;
+  code.empty() ? out.null() : out.value(code);
   out.end_object().end_object();
   return std::move(out).text();
 }

@@ -59,7 +59,7 @@ export class Molly {
     molly.folder = folder ?? temporaryFolder();
     molly.data = path.join(molly.folder, 'data');
     molly.configFile = path.join(molly.folder, 'molly.toml');
-    molly.env = { ...process.env, XDG_CONFIG_HOME: path.join(molly.folder, 'config'), ...env };
+    molly.env = { ...process.env, XDG_CONFIG_HOME: path.join(molly.folder, 'config'), MOLLY_TEST_PLAIN_LOOPBACK_T3: '1', ...env };
     const command = [...prefix, program, 'serve', '--data', molly.data, '--listen', listen, ...args];
     if (config) {
       fs.writeFileSync(molly.configFile, config);
