@@ -1,6 +1,8 @@
 #include "pipeline/conversation.h"
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -335,8 +337,11 @@ void Conversation::interrupt(Error reason) {
   if (answer_) answer_->abort();
 }
 
-asio::awaitable<void> Conversation::drain() {
-  if (answer_) co_await answer_->drain();
+void Conversation::drain(asio::any_io_executor executor) {
+  if (!answer_ || record_.outcome != traces::Outcome::answered) return;
+  // On its own: a target that ends its answer late must not hold the client's next request up.
+  asio::co_spawn(
+      executor, [answer = std::move(answer_)]() -> asio::awaitable<void> { co_await answer->drain(); }, asio::detached);
 }
 
 void Conversation::take_usage(std::span<const Event> events) {

@@ -1,5 +1,7 @@
 #include "server/endpoints.h"
 
+#include <boost/asio/this_coro.hpp>
+
 #include "pipeline/conversation.h"
 #include "server/reply.h"
 #include "wire/openai.h"
@@ -92,7 +94,7 @@ asio::awaitable<void> answer_stream(http::Exchange& exchange, pipeline::Conversa
     if (!bytes.empty() && !co_await exchange.write(bytes)) co_return;
   }
   static_cast<void>(co_await exchange.finish(bytes));
-  co_await conversation.drain();
+  conversation.drain(co_await asio::this_coro::executor);
 }
 
 wire::ModelEntry entry(std::string id, std::string owner) {
