@@ -20,7 +20,10 @@ Result<void> verify(Globals& globals) {
     json.member("segments", report->segments).member("unclean_openings", report->unclean_openings);
     json.member("unrecorded", report->unrecorded).member("head", hex(report->head));
     if (report->first_bad) {
-      json.key("first_bad").begin_object().member("file", report->first_bad->file).member("offset", report->first_bad->offset);
+      json.key("first_bad")
+          .begin_object()
+          .member("file", report->first_bad->file)
+          .member("offset", report->first_bad->offset);
       json.member("sequence", report->first_bad->sequence).member("why", report->first_bad->why).end_object();
     }
     json.end_object();
@@ -30,11 +33,12 @@ Result<void> verify(Globals& globals) {
   std::cout << (report->intact() ? "intact: " : "DAMAGED: ") << report->records << " records in " << report->segments
             << " files, head " << hex(report->head) << '\n';
   if (report->first_bad) {
-    std::cout << "first bad record: number " << report->first_bad->sequence << " in " << report->first_bad->file << " at byte "
-              << report->first_bad->offset << ": " << report->first_bad->why << '\n';
+    std::cout << "first bad record: number " << report->first_bad->sequence << " in " << report->first_bad->file
+              << " at byte " << report->first_bad->offset << ": " << report->first_bad->why << '\n';
   }
   if (report->unclean_openings > 0) {
-    std::cout << report->unclean_openings << " starts after a crash: up to 50 ms of local requests before each may be missing\n";
+    std::cout << report->unclean_openings
+              << " starts after a crash: up to 50 ms of local requests before each may be missing\n";
   }
   if (report->unrecorded > 0) std::cout << report->unrecorded << " local requests were served while the disk failed\n";
   return {};

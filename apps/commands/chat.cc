@@ -163,7 +163,8 @@ constexpr std::string_view chat_help =
 
 class Chat {
  public:
-  Chat(LocalServer server, AskOptions options) : server_(std::move(server)), options_(std::move(options)), messages_(opening(options_)) {}
+  Chat(LocalServer server, AskOptions options)
+      : server_(std::move(server)), options_(std::move(options)), messages_(opening(options_)) {}
 
   void run() {
     if (input_is_terminal()) std::cout << "Talking to " << options_.model << ". /help lists what else you can type.\n";
@@ -182,7 +183,8 @@ class Chat {
  private:
   void command(const std::string& text) {
     if (text == "/route") {
-      std::cout << (last_.route.empty() ? "nothing was answered yet" : last_.route + "\nmolly explain " + last_.trace) << '\n';
+      std::cout << (last_.route.empty() ? "nothing was answered yet" : last_.route + "\nmolly explain " + last_.trace)
+                << '\n';
     } else if (text == "/new") {
       messages_ = opening(options_);
     } else if (text.starts_with("/model ")) {
@@ -194,7 +196,8 @@ class Chat {
 
   void say(const std::string& text) {
     messages_.push_back({"user", text});
-    auto reply = converse(server_, options_.model, messages_, [](std::string_view piece) { std::cout << piece << std::flush; });
+    auto reply =
+        converse(server_, options_.model, messages_, [](std::string_view piece) { std::cout << piece << std::flush; });
     std::cout << '\n';
     if (!reply) {
       std::cerr << "molly: " << reply.error().message << '\n';

@@ -44,7 +44,8 @@ std::string bash_script(const CLI::App& root) {
   return "_molly() {\n  local path='' words='' word\n"
          "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
          "    case $word in -*) ;; *) [[ $path == *' '*' '* ]] || path+=\" $word\" ;; esac\n  done\n"
-         "  case $path in\n" + cases +
+         "  case $path in\n" +
+         cases +
          "  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
          "  [[ ${#COMPREPLY[@]} -gt 0 ]] || COMPREPLY=($(compgen -f -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\n"
          "complete -F _molly molly\n";
@@ -57,9 +58,11 @@ std::string zsh_script(const CLI::App& root) {
 std::string fish_script(const CLI::App& root) {
   std::string out = "complete -c molly -f\n";
   for (const CLI::App* command : visible_commands(root)) {
-    out += "complete -c molly -n __fish_use_subcommand -a " + command->get_name() + " -d '" + command->get_description() + "'\n";
+    out += "complete -c molly -n __fish_use_subcommand -a " + command->get_name() + " -d '" +
+           command->get_description() + "'\n";
     for (const CLI::App* inner : visible_commands(*command)) {
-      out += "complete -c molly -n '__fish_seen_subcommand_from " + command->get_name() + "' -a " + inner->get_name() + "\n";
+      out += "complete -c molly -n '__fish_seen_subcommand_from " + command->get_name() + "' -a " + inner->get_name() +
+             "\n";
     }
   }
   return out;
@@ -79,7 +82,8 @@ void add_manual_entry(std::string& out, const std::string& path, const CLI::App&
 
 // The manual in man(7) form, made from the same descriptions as --help.
 std::string manual(const CLI::App& root) {
-  std::string out = ".TH MOLLY 1 \"\" \"molly " MOLLY_VERSION "\"\n.SH NAME\nmolly \\- the orchestrator of your own models\n"
+  std::string out = ".TH MOLLY 1 \"\" \"molly " MOLLY_VERSION
+                    "\"\n.SH NAME\nmolly \\- the orchestrator of your own models\n"
                     ".SH SYNOPSIS\n.B molly\n.I COMMAND\n[\\-\\-json] [OPTIONS]\n.SH DESCRIPTION\n" +
                     escaped(root.get_description()) + "\n.SH COMMANDS\n";
   for (const CLI::App* command : visible_commands(root)) {
@@ -88,8 +92,9 @@ std::string manual(const CLI::App& root) {
       add_manual_entry(out, command->get_name() + " " + inner->get_name(), *inner);
     }
   }
-  return out + ".SH FILES\n.TP\n.I $XDG_CONFIG_HOME/molly/molly.toml\nconfiguration, absent by default\n"
-               ".TP\n.I $XDG_DATA_HOME/molly\nkeys, audit log, decision records, sockets\n";
+  return out +
+         ".SH FILES\n.TP\n.I $XDG_CONFIG_HOME/molly/molly.toml\nconfiguration, absent by default\n"
+         ".TP\n.I $XDG_DATA_HOME/molly\nkeys, audit log, decision records, sockets\n";
 }
 
 void print_script(const CLI::App& root, const std::string& shell) {

@@ -52,7 +52,8 @@ Result<std::string> check_runtime() {
   const auto program = base::find_program("llama-server");
   if (!program) {
     return failure(ErrorCode::unavailable,
-                   "llama-server is not in PATH, so no local model can run: install llama.cpp's tools or name it as 'server' in [models]");
+                   "llama-server is not in PATH, so no local model can run: install llama.cpp's tools or name it as "
+                   "'server' in [models]");
   }
   return program->string();
 }
@@ -61,7 +62,8 @@ Result<std::string> check_memory() {
   const auto memory = base::memory_state();
   constexpr std::uint64_t least = 512ULL << 20;
   if (memory.available_bytes < least) {
-    return failure(ErrorCode::unavailable, "only " + base::human_size(memory.available_bytes) + " of memory is free: local models may not start");
+    return failure(ErrorCode::unavailable, "only " + base::human_size(memory.available_bytes) +
+                                               " of memory is free: local models may not start");
   }
   return base::human_size(memory.available_bytes) + " free of " + base::human_size(memory.total_bytes);
 }
@@ -72,7 +74,8 @@ Result<std::string> check_audit(const Globals& globals) {
   const auto report = audit::verify(folder->audit());
   if (!report) return std::unexpected(report.error());
   if (!report->intact()) {
-    return failure(ErrorCode::io_failed, "record " + std::to_string(report->first_bad->sequence) + " is damaged: 'molly audit verify' says more");
+    return failure(ErrorCode::io_failed, "record " + std::to_string(report->first_bad->sequence) +
+                                             " is damaged: 'molly audit verify' says more");
   }
   return std::to_string(report->records) + " records, intact";
 }
@@ -88,9 +91,9 @@ Result<std::string> check_server(const Globals& globals) {
 std::vector<Finding> examine(const Globals& globals) {
   std::vector<std::string> models;
   if (const auto embedded = embedded_model()) models.push_back(embedded->name);
-  return {from("data folder", check_data(globals)),          from("configuration", check_configuration(globals, models)),
-          from("embedded model", check_embedded()),          from("model runtime", check_runtime()),
-          from("memory", check_memory()),                    from("audit log", check_audit(globals)),
+  return {from("data folder", check_data(globals)), from("configuration", check_configuration(globals, models)),
+          from("embedded model", check_embedded()), from("model runtime", check_runtime()),
+          from("memory", check_memory()),           from("audit log", check_audit(globals)),
           from("server", check_server(globals))};
 }
 
@@ -98,8 +101,13 @@ void print(const Globals& globals, const std::vector<Finding>& findings) {
   base::JsonWriter json;
   json.begin_object().key("checks").begin_array();
   for (const Finding& finding : findings) {
-    json.begin_object().member("subject", finding.subject).member("fine", finding.fine).member("detail", finding.detail).end_object();
-    if (!globals.json) std::cout << (finding.fine ? "ok    " : "WRONG ") << finding.subject << ": " << finding.detail << '\n';
+    json.begin_object()
+        .member("subject", finding.subject)
+        .member("fine", finding.fine)
+        .member("detail", finding.detail)
+        .end_object();
+    if (!globals.json)
+      std::cout << (finding.fine ? "ok    " : "WRONG ") << finding.subject << ": " << finding.detail << '\n';
   }
   json.end_array().end_object();
   if (globals.json) std::cout << json.text() << '\n';

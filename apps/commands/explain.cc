@@ -10,7 +10,9 @@ namespace {
 
 Result<void> explain(const Globals& globals, const std::string& text) {
   const auto trace = TraceId::parse(text);
-  if (!trace) return failure(ErrorCode::invalid_request, "'" + text + "' is not a trace: it looks like tr_01ABC..., as the header x-molly-trace has it");
+  if (!trace)
+    return failure(ErrorCode::invalid_request,
+                   "'" + text + "' is not a trace: it looks like tr_01ABC..., as the header x-molly-trace has it");
   const auto folder = open_data(globals);
   if (!folder) return std::unexpected(folder.error());
   // The server writes a record out within a tenth of a second of its end.
@@ -23,7 +25,8 @@ Result<void> explain(const Globals& globals, const std::string& text) {
     }
     ::usleep(100'000);
   }
-  return failure(ErrorCode::not_found, "no decision of that trace is kept; the oldest are dropped when max_bytes in [traces] is reached");
+  return failure(ErrorCode::not_found,
+                 "no decision of that trace is kept; the oldest are dropped when max_bytes in [traces] is reached");
 }
 
 }  // namespace

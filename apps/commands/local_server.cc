@@ -28,7 +28,8 @@ Result<LocalServer> LocalServer::of(const Globals& globals) {
 Result<egress::LocalAnswer> LocalServer::ask(const egress::LocalRequest& request, const egress::OnBody& on_body) const {
   auto answer = egress::ask_local(socket_, request, on_body);
   if (!answer && answer.error().code == ErrorCode::unavailable) {
-    return failure(ErrorCode::unavailable, "no Molly server answers here: start one with 'molly serve' in another terminal");
+    return failure(ErrorCode::unavailable,
+                   "no Molly server answers here: start one with 'molly serve' in another terminal");
   }
   if (!answer) return answer;
   if (answer->status / 100 != 2) return std::unexpected(error_of(*answer, answer->body));
@@ -62,7 +63,8 @@ Result<egress::LocalAnswer> LocalServer::stream(const std::string& path, std::st
     return true;
   });
   if (!answer && answer.error().code == ErrorCode::unavailable) return ask(request, {});
-  if (answer && answer->status / 100 != 2) return std::unexpected(error_of(*answer, error_body.empty() ? answer->body : error_body));
+  if (answer && answer->status / 100 != 2)
+    return std::unexpected(error_of(*answer, error_body.empty() ? answer->body : error_body));
   return answer;
 }
 

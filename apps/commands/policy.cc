@@ -47,7 +47,10 @@ void print_json(const policy::Decision& decision) {
   for (const std::string& source : decision.label_sources) json.value(source);
   json.end_array().key("targets").begin_array();
   for (const policy::TargetDecision& target : decision.targets) {
-    json.begin_object().member("target", target.target).member("tier", to_string(target.tier)).member("zone", target.zone);
+    json.begin_object()
+        .member("target", target.target)
+        .member("tier", to_string(target.tier))
+        .member("zone", target.zone);
     json.member("allowed", target.allowed).member("code", target.code).member("why", target.sentence);
     json.member("proof", target.proof).end_object();
   }
@@ -78,7 +81,8 @@ Result<void> explain(const Globals& globals, const RequestOptions& options) {
 void add_policy(CLI::App& app, Globals& globals) {
   CLI::App* policy = app.add_subcommand("policy", "ask what the policy allows");
   policy->require_subcommand(1);
-  CLI::App* command = add_command(*policy, globals, "explain", "which targets a request may reach, and why not the others");
+  CLI::App* command =
+      add_command(*policy, globals, "explain", "which targets a request may reach, and why not the others");
   auto options = std::make_shared<RequestOptions>();
   command->add_option("--member", options->member, "who asks");
   command->add_option("--role", options->roles, "a role of that member; may be repeated");

@@ -35,10 +35,8 @@ Result<void> serve(Globals& globals, const std::vector<std::string>& listen) {
 Result<void> control_plane(Globals& globals, const std::string& inherited, const std::vector<std::string>& listen) {
   auto parsed = base::parse_inherited(inherited);
   if (!parsed) return std::unexpected(parsed.error());
-  globals.exit_code = run_control_plane({.config = globals.config,
-                                         .data = globals.data.value_or(""),
-                                         .listen = listen,
-                                         .inherited = std::move(*parsed)});
+  globals.exit_code = run_control_plane(
+      {.config = globals.config, .data = globals.data.value_or(""), .listen = listen, .inherited = std::move(*parsed)});
   return {};
 }
 
@@ -67,7 +65,8 @@ void add_control_plane(CLI::App& app, Globals& globals) {
 }
 
 void add_restart(CLI::App& app, Globals& globals) {
-  CLI::App* command = add_command(app, globals, "restart", "replace the running control plane; sockets and models stay");
+  CLI::App* command =
+      add_command(app, globals, "restart", "replace the running control plane; sockets and models stay");
   command->callback([&globals] {
     const auto server = LocalServer::of(globals);
     const auto answer = server ? server->post("/molly/v1/restart", "") : std::unexpected(server.error());

@@ -14,8 +14,8 @@ void print_status(const std::string& status) {
   Table table({"TARGET", "TIER", "ZONE", "HEALTH", "PROCESS", "MEMORY", "WHY"});
   for (const std::string& target : json_elements(status, "targets")) {
     const auto memory = json_text(target, "process.memory_bytes");
-    table.add({json_text(target, "name"), json_text(target, "tier"), json_text(target, "zone"), json_text(target, "health"),
-               memory.empty() ? "-" : json_text(target, "process.state"),
+    table.add({json_text(target, "name"), json_text(target, "tier"), json_text(target, "zone"),
+               json_text(target, "health"), memory.empty() ? "-" : json_text(target, "process.state"),
                memory.empty() ? "-" : base::human_size(number(memory)), json_text(target, "reason")});
   }
   std::cout << table.text();

@@ -47,7 +47,8 @@ traces::SharedCatalogue catalogue_of(const policy::Engine& engine) {
   return traces::SharedCatalogue(std::move(catalogue));
 }
 
-void check_targets(config::Section root, const std::vector<targets::TargetSettings>& wanted, egress::PlainLoopback plain) {
+void check_targets(config::Section root, const std::vector<targets::TargetSettings>& wanted,
+                   egress::PlainLoopback plain) {
   auto sections = root.tables("target");
   for (std::size_t i = 0; i < wanted.size() && i < sections.size(); ++i) {
     if (wanted[i].url.empty()) continue;
@@ -68,7 +69,8 @@ Result<Settings> read_settings(config::Document& document, const std::vector<std
   std::vector<std::string> known = model_names;
   for (const auto& target : out.targets) {
     if (std::ranges::contains(model_names, target.description.name)) {
-      root.refuse("target", "'" + target.description.name + "' is the name of a model of this device; name the target otherwise");
+      root.refuse("target",
+                  "'" + target.description.name + "' is the name of a model of this device; name the target otherwise");
     }
     known.push_back(target.description.name);
   }

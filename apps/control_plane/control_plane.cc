@@ -146,7 +146,8 @@ Result<void> ControlPlane::open() {
   auto reader = opened_->database().reader();
   if (!reader) return std::unexpected(reader.error());
   reader_ = std::make_unique<store::Connection>(std::move(*reader));
-  parent_ = std::make_unique<base::ParentClient>(main_.get_executor(), base::FileDescriptor(options_.inherited.parent_socket));
+  parent_ = std::make_unique<base::ParentClient>(main_.get_executor(),
+                                                 base::FileDescriptor(options_.inherited.parent_socket));
   parent_->on_lost([this] {
     spdlog::error("the parent process is gone; stopping");
     drain();
@@ -206,8 +207,9 @@ Result<void> ControlPlane::refuse_open_doors(const server::ServerSettings& setti
     const auto address = server::parse_address(text);
     if (address && !server::is_loopback(address->host)) {
       return failure(ErrorCode::config_invalid,
-                     "'" + text + "' is reachable from other machines, but no key exists: make one first with 'molly keys "
-                     "create LABEL', or listen on 127.0.0.1 only",
+                     "'" + text +
+                         "' is reachable from other machines, but no key exists: make one first with 'molly keys "
+                         "create LABEL', or listen on 127.0.0.1 only",
                      "server.listen");
     }
   }
@@ -236,8 +238,8 @@ Result<void> ControlPlane::apply_configuration() {
     options.threads = settings->models.threads;
     options.schedule.memory_budget = model_memory(settings->models);
     options.schedule.keep_alive = settings->models.keep_alive;
-    supervisor_ = std::make_unique<targets::Supervisor>(main_.get_executor(), std::move(options),
-                                                        targets::launch_through(*parent_), targets::make_child_probe(main_));
+    supervisor_ = std::make_unique<targets::Supervisor>(
+        main_.get_executor(), std::move(options), targets::launch_through(*parent_), targets::make_child_probe(main_));
   }
   prepare_models(*managed);
   const auto previous = runtime_ ? runtime_->snapshot() : nullptr;
@@ -272,7 +274,9 @@ void ControlPlane::prepare_models(const ManagedModels& managed) {
 Result<void> ControlPlane::start_network() {
   metrics_.emplace();
   services_.emplace(pipeline::Services{
-      .audit = *audit_, .traces = *traces_, .runtime = *runtime_,
+      .audit = *audit_,
+      .traces = *traces_,
+      .runtime = *runtime_,
       .observe = [this](const pipeline::Observation& observation) { metrics_->observe(observation); }});
   endpoints_ = std::make_unique<server::Endpoints>(*services_, opened_->keys(), *metrics_, *limits_, administration());
   std::shared_ptr<http::TlsContext> tls;
@@ -296,8 +300,8 @@ Result<void> ControlPlane::start_network() {
 
 // Sockets live in the parent, so that they survive us.
 asio::awaitable<Result<void>> ControlPlane::open_listeners() {
-  const std::string socket = server_settings_.socket.empty() ? (opened_->folder().run() / "molly.sock").string()
-                                                             : server_settings_.socket;
+  const std::string socket =
+      server_settings_.socket.empty() ? (opened_->folder().run() / "molly.sock").string() : server_settings_.socket;
   std::vector<std::string> addresses{"unix:" + socket};
   const auto& wanted = options_.listen.empty() ? server_settings_.listen : options_.listen;
   addresses.insert(addresses.end(), wanted.begin(), wanted.end());
@@ -343,7 +347,8 @@ server::Administration ControlPlane::administration() {
           [this] {
             const auto now = std::chrono::steady_clock::now();
             const auto runtime = runtime_->snapshot();
-            return std::ranges::any_of(runtime->targets, [&](const auto& t) { return t->health(now) != Health::failing; });
+            return std::ranges::any_of(runtime->targets,
+                                       [&](const auto& t) { return t->health(now) != Health::failing; });
           },
       .request_reload = [this] { asio::post(main_, [this] { reload(); }); },
       .request_restart = [this] { asio::post(main_, [this] { parent_->request_replacement(); }); },

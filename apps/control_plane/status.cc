@@ -51,7 +51,9 @@ std::string status_json(const StatusInput& input) {
   json.end_object().key("memory").begin_object();
   json.member("budget_bytes", input.supervisor.memory_budget).member("used_bytes", input.supervisor.memory_used);
   json.end_object().key("audit").begin_object();
-  json.member("records", input.audit.records).member("synced", input.audit.synced).member("failing", input.audit.failing);
+  json.member("records", input.audit.records)
+      .member("synced", input.audit.synced)
+      .member("failing", input.audit.failing);
   json.member("reason", input.audit.reason).end_object().key("configuration").begin_object();
   json.member("file", input.config_path).member("problem", input.config_problem).end_object().end_object();
   return std::move(json).text();

@@ -24,8 +24,8 @@ std::uint64_t random_bits() {
 
 TraceId TraceId::generate() {
   using namespace std::chrono;
-  const auto now = static_cast<std::uint64_t>(
-      duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
+  const auto now =
+      static_cast<std::uint64_t>(duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count());
   std::array<std::uint8_t, 16> bytes{};
   for (std::size_t i = 0; i < 6; ++i) bytes[i] = static_cast<std::uint8_t>(now >> (40 - 8 * i));
   const std::uint64_t high = random_bits();

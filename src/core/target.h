@@ -27,11 +27,11 @@ struct Modalities {
 
 // What policy and routing know of something that can answer. How to reach it is the driver's business.
 struct TargetDescription {
-  std::string name;   // unique; what `model` may name
+  std::string name;  // unique; what `model` may name
   Tier tier = Tier::t0;
-  std::string zone;   // residency zone: "device", "lan", "eu", ...
-  std::string driver; // "openai", "managed"
-  std::string model;  // the model's name in the target's own terms
+  std::string zone;    // residency zone: "device", "lan", "eu", ...
+  std::string driver;  // "openai", "managed"
+  std::string model;   // the model's name in the target's own terms
   std::string adapter;
   Modalities modalities;
   bool tools = true;

@@ -16,9 +16,9 @@ Result<std::optional<T>> parse_declared(std::optional<std::string_view> text, au
 
 }  // namespace
 
-Result<Caller> parse_caller(std::optional<std::string_view> application, std::optional<std::string_view> confidentiality,
-                            std::optional<std::string_view> zones, std::optional<std::string_view> max_tier,
-                            std::optional<std::string_view> carried) {
+Result<Caller> parse_caller(std::optional<std::string_view> application,
+                            std::optional<std::string_view> confidentiality, std::optional<std::string_view> zones,
+                            std::optional<std::string_view> max_tier, std::optional<std::string_view> carried) {
   Caller caller;
   if (application) {
     if (application->size() > max_application_bytes) {
@@ -27,9 +27,9 @@ Result<Caller> parse_caller(std::optional<std::string_view> application, std::op
     }
     caller.application = *application;
   }
-  auto declared = parse_declared<labels::Confidentiality>(confidentiality, labels::parse_confidentiality,
-                                                          "x-molly-confidentiality",
-                                                          "public, internal, confidential or secret");
+  auto declared =
+      parse_declared<labels::Confidentiality>(confidentiality, labels::parse_confidentiality, "x-molly-confidentiality",
+                                              "public, internal, confidential or secret");
   if (!declared) return std::unexpected(declared.error());
   caller.confidentiality = *declared;
   if (zones) {

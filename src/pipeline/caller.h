@@ -15,7 +15,7 @@ struct Caller {
   std::shared_ptr<const members::Key> key;  // null: the owner on this machine, without a key
   std::string application;                  // x-molly-application
   std::optional<labels::Confidentiality> confidentiality;
-  labels::NameSet zones;                    // x-molly-zones; all when not given
+  labels::NameSet zones;  // x-molly-zones; all when not given
   std::optional<Tier> max_tier;
   std::optional<policy::CarriedClearance> carried;
 
@@ -27,9 +27,9 @@ struct Caller {
 template <class Find>
 Result<Caller> read_caller(Find find);
 
-Result<Caller> parse_caller(std::optional<std::string_view> application, std::optional<std::string_view> confidentiality,
-                            std::optional<std::string_view> zones, std::optional<std::string_view> max_tier,
-                            std::optional<std::string_view> carried);
+Result<Caller> parse_caller(std::optional<std::string_view> application,
+                            std::optional<std::string_view> confidentiality, std::optional<std::string_view> zones,
+                            std::optional<std::string_view> max_tier, std::optional<std::string_view> carried);
 
 template <class Find>
 Result<Caller> read_caller(Find find) {

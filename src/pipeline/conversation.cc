@@ -40,7 +40,8 @@ asio::awaitable<Result<audit::Receipt>> append_synced(audit::Log& log, const aud
 }
 
 bool has_end(std::span<const Event> events) {
-  return !events.empty() && (std::holds_alternative<Done>(events.back()) || std::holds_alternative<Failed>(events.back()));
+  return !events.empty() &&
+         (std::holds_alternative<Done>(events.back()) || std::holds_alternative<Failed>(events.back()));
 }
 
 std::vector<Event> moved(std::span<Event> events) {
@@ -169,8 +170,9 @@ Error Conversation::no_candidate() const {
   const bool any_cleared = std::ranges::any_of(route_.rejections, [](const routing::Rejection& rejection) {
     return rejection.fit != routing::Fit::not_cleared && rejection.fit != routing::Fit::not_selected;
   });
-  const bool any_selected_denied = std::ranges::any_of(
-      route_.rejections, [](const routing::Rejection& rejection) { return rejection.fit == routing::Fit::not_cleared; });
+  const bool any_selected_denied = std::ranges::any_of(route_.rejections, [](const routing::Rejection& rejection) {
+    return rejection.fit == routing::Fit::not_cleared;
+  });
   if (runtime_->targets.empty()) {
     return {ErrorCode::unavailable, "no target is configured: add a model with 'molly models add FILE.gguf'", ""};
   }
@@ -181,7 +183,8 @@ Error Conversation::no_candidate() const {
   for (const auto& decision : record_.targets) {
     if (decision.verdict == traces::Verdict::not_selected) continue;
     message += " " + runtime_->targets[decision.target]->description().name + ": ";
-    message += decision.verdict == traces::Verdict::unsupported ? "does not honour" : std::string(to_sentence(decision.verdict));
+    message += decision.verdict == traces::Verdict::unsupported ? "does not honour"
+                                                                : std::string(to_sentence(decision.verdict));
     if (decision.verdict == traces::Verdict::unsupported) {
       for (const auto& name : wire::unsupported_parameters(request_, runtime_->targets[decision.target]->support())) {
         message += " " + name;
@@ -272,7 +275,8 @@ void Conversation::note_attempt(std::uint32_t index, Clock::time_point began, co
 void Conversation::succeed(std::uint32_t index) {
   const TargetDescription& target = runtime_->targets[index]->description();
   record_.final_target = static_cast<std::uint16_t>(index);
-  record_.attempts.push_back({static_cast<std::uint16_t>(index), traces::AttemptOutcome::answered, 200, milliseconds_since(began_)});
+  record_.attempts.push_back(
+      {static_cast<std::uint16_t>(index), traces::AttemptOutcome::answered, 200, milliseconds_since(began_)});
   observation_.target = &target;
   observation_.first_event = Clock::now() - began_;
   route_text_ = target.name + "; tier=" + std::string(to_string(target.tier)) + "; zone=" + target.zone;
@@ -295,7 +299,8 @@ Error Conversation::all_failed() const {
   if (failures_.size() == 1) error.code = last.error.code;
   for (std::size_t i = 0; i < failures_.size(); ++i) {
     if (i > 0) error.message += "; ";
-    error.message += runtime_->targets[record_.attempts[i].target]->description().name + ": " + failures_[i].error.message;
+    error.message +=
+        runtime_->targets[record_.attempts[i].target]->description().name + ": " + failures_[i].error.message;
     const auto& retry = failures_[i].error.retry_after;
     if (retry && (!error.retry_after || *retry < *error.retry_after)) error.retry_after = retry;
   }

@@ -61,8 +61,10 @@ class Conversation {
   Error all_failed() const;
   bool honours_request(const targets::Target& target);
   boost::asio::awaitable<targets::Attempt<void>> try_candidate(egress::Door& door, std::uint32_t index);
-  boost::asio::awaitable<targets::Attempt<policy::AnyDispatch>> authorise(const targets::Target& target, std::string body);
-  boost::asio::awaitable<Result<audit::Receipt>> write_record(const TargetDescription& target, const audit::Record& record);
+  boost::asio::awaitable<targets::Attempt<policy::AnyDispatch>> authorise(const targets::Target& target,
+                                                                          std::string body);
+  boost::asio::awaitable<Result<audit::Receipt>> write_record(const TargetDescription& target,
+                                                              const audit::Record& record);
   boost::asio::awaitable<targets::Attempt<void>> read_until_committed();
   void note_attempt(std::uint32_t index, Clock::time_point began, const targets::Failure& failure);
   Error broken_off(const targets::Failure& failure);

@@ -36,9 +36,7 @@ Fit fit_of(const TargetView& view, const Selection& selection, const CapabilityP
   return context_fit(target, profile);
 }
 
-bool is_candidate(Fit fit) {
-  return fit == Fit::fits || fit == Fit::unknown_context || fit == Fit::count_needed;
-}
+bool is_candidate(Fit fit) { return fit == Fit::fits || fit == Fit::unknown_context || fit == Fit::count_needed; }
 
 std::int64_t total_price(const TargetDescription& target) {
   return target.price ? target.price->input_micros_per_million + target.price->output_micros_per_million : 0;

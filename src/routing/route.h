@@ -38,16 +38,16 @@ struct Selection {
 };
 
 enum class Fit : std::uint8_t {
-  fits,               // the byte bound already fits the context
-  unknown_context,    // the target does not say how long it is
-  count_needed,       // the byte bound does not fit: only an exact count can tell
-  not_selected,       // the request names another target
-  not_cleared,        // policy excluded it; the clearance knows the rule
+  fits,             // the byte bound already fits the context
+  unknown_context,  // the target does not say how long it is
+  count_needed,     // the byte bound does not fit: only an exact count can tell
+  not_selected,     // the request names another target
+  not_cleared,      // policy excluded it; the clearance knows the rule
   lacks_image,
   lacks_audio,
   lacks_file,
   lacks_tools,
-  too_long,           // an exact count exceeds the context
+  too_long,  // an exact count exceeds the context
 };
 std::string_view to_string(Fit fit);
 

@@ -54,14 +54,16 @@ std::int64_t unix_seconds() {
 wire::AnswerIdentity identity_of(const pipeline::Conversation& conversation) {
   const std::string_view prefix = conversation.request().endpoint == Endpoint::chat ? "chatcmpl-" : "cmpl-";
   const std::string& route = conversation.route_text();
-  return {std::string(prefix) + conversation.trace().text().substr(3), unix_seconds(), route.substr(0, route.find(';'))};
+  return {std::string(prefix) + conversation.trace().text().substr(3), unix_seconds(),
+          route.substr(0, route.find(';'))};
 }
 
 ReplyHeaders answer_headers(const http::Exchange& exchange, const pipeline::Conversation& conversation) {
   ReplyHeaders headers(exchange);
   headers.add("x-molly-trace", conversation.trace().text());
   if (!conversation.route_text().empty()) headers.add("x-molly-route", conversation.route_text());
-  if (std::string dropped = conversation.dropped_text(); !dropped.empty()) headers.add("x-molly-dropped", std::move(dropped));
+  if (std::string dropped = conversation.dropped_text(); !dropped.empty())
+    headers.add("x-molly-dropped", std::move(dropped));
   return headers;
 }
 
@@ -110,7 +112,8 @@ std::vector<wire::ModelEntry> model_entries(const pipeline::Runtime& runtime, co
   add("auto", "molly");
   for (const auto& target : runtime.targets) {
     const TargetDescription& description = target->description();
-    add(description.name, description.provider.empty() ? std::string(to_string(description.tier)) : description.provider);
+    add(description.name,
+        description.provider.empty() ? std::string(to_string(description.tier)) : description.provider);
   }
   for (const auto& [alias, names] : runtime.aliases) add(alias, "alias");
   return out;
@@ -118,10 +121,13 @@ std::vector<wire::ModelEntry> model_entries(const pipeline::Runtime& runtime, co
 
 Error not_here(std::string_view method, std::string_view path) {
   const bool posts = path == "/v1/chat/completions" || path == "/v1/completions";
-  const bool gets = path == "/v1/models" || path.starts_with("/v1/models/") || path == "/health" || path == "/ready" || path == "/metrics";
+  const bool gets = path == "/v1/models" || path.starts_with("/v1/models/") || path == "/health" || path == "/ready" ||
+                    path == "/metrics";
   if (posts || gets) {
     return {ErrorCode::method_not_allowed,
-            std::string(path.substr(0, 200)) + " takes " + (posts ? "POST" : "GET") + ", not " + std::string(method.substr(0, 20)), ""};
+            std::string(path.substr(0, 200)) + " takes " + (posts ? "POST" : "GET") + ", not " +
+                std::string(method.substr(0, 20)),
+            ""};
   }
   return {ErrorCode::not_found,
           "there is nothing at " + std::string(method) + " " + std::string(path.substr(0, 200)) +
@@ -137,7 +143,11 @@ void ThreadContext::interrupt_all(const Error& reason) {
 
 Endpoints::Endpoints(pipeline::Services& services, members::Keys& keys, Metrics& metrics, config::Live<Limits>& limits,
                      Administration administration)
-    : services_(services), keys_(keys), metrics_(metrics), limits_(limits), administration_(std::move(administration)) {}
+    : services_(services),
+      keys_(keys),
+      metrics_(metrics),
+      limits_(limits),
+      administration_(std::move(administration)) {}
 
 asio::awaitable<void> Endpoints::handle(http::Exchange& exchange, ThreadContext& thread) {
   const std::string_view path = exchange.path();
@@ -150,15 +160,18 @@ asio::awaitable<void> Endpoints::handle(http::Exchange& exchange, ThreadContext&
     co_return co_await reply_error(exchange, identity.error(), ReplyHeaders(exchange));
   }
   constexpr std::string_view models_path = "/v1/models";
-  if (method == "POST" && path == "/v1/chat/completions") co_return co_await generate(exchange, thread, *identity, Endpoint::chat);
-  if (method == "POST" && path == "/v1/completions") co_return co_await generate(exchange, thread, *identity, Endpoint::completions);
+  if (method == "POST" && path == "/v1/chat/completions")
+    co_return co_await generate(exchange, thread, *identity, Endpoint::chat);
+  if (method == "POST" && path == "/v1/completions")
+    co_return co_await generate(exchange, thread, *identity, Endpoint::completions);
   if (method == "GET" && path == models_path) co_return co_await models(exchange, *identity, "");
   if (method == "GET" && path.starts_with("/v1/models/")) {
     co_return co_await models(exchange, *identity, path.substr(models_path.size() + 1));
   }
   if (method == "GET" && path == "/metrics") co_return co_await metrics(exchange);
   constexpr std::string_view admin_path = "/molly/v1/";
-  if (identity->owner && path.starts_with(admin_path)) co_return co_await administer(exchange, path.substr(admin_path.size()));
+  if (identity->owner && path.starts_with(admin_path))
+    co_return co_await administer(exchange, path.substr(admin_path.size()));
   co_await reply_error(exchange, not_here(method, path), ReplyHeaders(exchange));
 }
 
@@ -168,7 +181,8 @@ asio::awaitable<void> Endpoints::generate(http::Exchange& exchange, ThreadContex
   if (in_flight.before() >= limits_.snapshot()->max_in_flight) {
     metrics_.refused(ErrorCode::rate_limited);
     co_return co_await reply_error(
-        exchange, Error{ErrorCode::rate_limited, "too many requests are being served right now; try again", "", overload_pause},
+        exchange,
+        Error{ErrorCode::rate_limited, "too many requests are being served right now; try again", "", overload_pause},
         ReplyHeaders(exchange));
   }
   auto caller = pipeline::read_caller([&](std::string_view name) { return exchange.header(name); });
@@ -194,9 +208,11 @@ asio::awaitable<void> Endpoints::generate(http::Exchange& exchange, ThreadContex
 
 asio::awaitable<void> Endpoints::models(http::Exchange& exchange, const Identity& identity, std::string_view name) {
   const auto entries = model_entries(*services_.runtime.snapshot(), identity.key.get());
-  if (name.empty()) co_return co_await reply_json(exchange, 200, wire::render_model_list(entries), ReplyHeaders(exchange));
+  if (name.empty())
+    co_return co_await reply_json(exchange, 200, wire::render_model_list(entries), ReplyHeaders(exchange));
   const auto found = std::ranges::find(entries, name, &wire::ModelEntry::id);
-  if (found != entries.end()) co_return co_await reply_json(exchange, 200, wire::render_model(*found), ReplyHeaders(exchange));
+  if (found != entries.end())
+    co_return co_await reply_json(exchange, 200, wire::render_model(*found), ReplyHeaders(exchange));
   const auto unknown = pipeline::select(*services_.runtime.snapshot(), name);
   const Error error = unknown ? Error{ErrorCode::not_found, "there is no such model", "model"} : unknown.error();
   co_await reply_error(exchange, error, ReplyHeaders(exchange));

@@ -16,8 +16,8 @@ using prometheus::Family;
 using prometheus::Gauge;
 using prometheus::Histogram;
 
-const Histogram::BucketBoundaries seconds_buckets{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
-                                                  0.25,  0.5,    1,     2.5,  5,     10,   30, 60, 120};
+const Histogram::BucketBoundaries seconds_buckets{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                                  0.5,   1,      2.5,   5,    10,    30,   60,  120};
 const Histogram::BucketBoundaries decision_buckets{0.000005, 0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.001, 0.01};
 
 double seconds(std::chrono::nanoseconds time) { return std::chrono::duration<double>(time).count(); }
@@ -59,7 +59,8 @@ struct Metrics::State {
                             .Help("Annotation, policy and routing of one request")
                             .Register(registry)
                             .Add({}, decision_buckets);
-  Family<Gauge>& gauges = prometheus::BuildGauge().Name("molly_state").Help("Current state, by name").Register(registry);
+  Family<Gauge>& gauges =
+      prometheus::BuildGauge().Name("molly_state").Help("Current state, by name").Register(registry);
 
   std::shared_mutex mutex;
   std::map<std::string, TargetSeries, std::less<>> series;

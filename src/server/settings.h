@@ -17,9 +17,9 @@ namespace molly::server {
 //   allowed_origins
 struct ServerSettings {
   std::vector<std::string> listen{"127.0.0.1:7411"};  // ADDRESS:PORT; port 0: the system chooses
-  std::string socket;                                  // unix socket; empty: <data>/run/molly.sock
-  std::string tls_certificate;                         // path of a PEM file; empty: no TLS
-  std::string tls_key;                                 // path of a PEM file
+  std::string socket;                                 // unix socket; empty: <data>/run/molly.sock
+  std::string tls_certificate;                        // path of a PEM file; empty: no TLS
+  std::string tls_key;                                // path of a PEM file
   std::uint32_t threads = 2;
   std::uint64_t max_header_bytes = 64 * 1024;
   std::uint64_t max_body_bytes = 32 * 1024 * 1024;

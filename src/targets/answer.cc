@@ -83,7 +83,8 @@ asio::awaitable<Attempt<std::span<Event>>> Answer::next() {
 asio::awaitable<Attempt<std::span<Event>>> Answer::read_whole() {
   const auto body = co_await upstream_.read_all(question_.max_bytes);
   if (!body) co_return std::unexpected(failure_of(body.error()));
-  auto events = question_.endpoint == Endpoint::chat ? wire::parse_chat_answer(*body) : wire::parse_completion_answer(*body);
+  auto events =
+      question_.endpoint == Endpoint::chat ? wire::parse_chat_answer(*body) : wire::parse_completion_answer(*body);
   if (!events) co_return std::unexpected(garbage(std::move(events.error())));
   events_ = std::move(*events);
   co_return std::span<Event>(events_);
@@ -114,7 +115,8 @@ Attempt<void> Answer::parse_available() {
 // A stream may end without its end mark once every choice is finished; anywhere else it was cut off.
 Attempt<std::span<Event>> Answer::end_of_stream() {
   if (!chunks_.finished()) {
-    return std::unexpected(Failure{FailureKind::truncated, {ErrorCode::upstream_failed, "the answer ended before its end", ""}, 0});
+    return std::unexpected(
+        Failure{FailureKind::truncated, {ErrorCode::upstream_failed, "the answer ended before its end", ""}, 0});
   }
   events_.emplace_back(Done{});
   return std::span<Event>(events_);

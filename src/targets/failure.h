@@ -11,9 +11,9 @@ namespace molly::targets {
 // Why an attempt at a target failed, as fallback, circuit breaker and trace must tell it apart.
 enum class FailureKind : std::uint8_t {
   none,
-  refused,             // nobody listens
-  dns,                 // the name does not resolve
-  tls,                 // handshake, certificate or pin
+  refused,  // nobody listens
+  dns,      // the name does not resolve
+  tls,      // handshake, certificate or pin
   connect_timeout,
   first_byte_timeout,  // connected, then silence
   stall,               // silence in the middle of an answer

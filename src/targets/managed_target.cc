@@ -27,7 +27,9 @@ class LeasedPlace : public Reservation {
   egress::Endpoint endpoint_;
 };
 
-FailureKind kind_of(ErrorCode code) { return code == ErrorCode::overloaded ? FailureKind::busy : FailureKind::not_ready; }
+FailureKind kind_of(ErrorCode code) {
+  return code == ErrorCode::overloaded ? FailureKind::busy : FailureKind::not_ready;
+}
 
 }  // namespace
 

@@ -65,8 +65,10 @@ molly::Health OpenAiTarget::health(Breaker::Clock::time_point now) const {
 }
 
 std::string OpenAiTarget::health_reason(Breaker::Clock::time_point now) const {
-  if (const auto pause = breaker_.opens_for(now)) return "failed lately; tried again in " + base::human_duration(*pause);
-  if (health(now) == molly::Health::busy) return "at its limit of " + std::to_string(settings_.concurrency) + " requests";
+  if (const auto pause = breaker_.opens_for(now))
+    return "failed lately; tried again in " + base::human_duration(*pause);
+  if (health(now) == molly::Health::busy)
+    return "at its limit of " + std::to_string(settings_.concurrency) + " requests";
   return {};
 }
 
@@ -79,10 +81,10 @@ std::string OpenAiTarget::encode(const Request& request) const {
 asio::awaitable<Attempt<std::unique_ptr<Reservation>>> OpenAiTarget::reserve(std::chrono::steady_clock::time_point) {
   if (in_flight_.fetch_add(1) >= settings_.concurrency) {
     in_flight_.fetch_sub(1);
-    co_return std::unexpected(Failure{
-        FailureKind::busy,
-        {ErrorCode::rate_limited, "is at its limit of requests at a time", "", std::chrono::milliseconds(1000)},
-        0});
+    co_return std::unexpected(
+        Failure{FailureKind::busy,
+                {ErrorCode::rate_limited, "is at its limit of requests at a time", "", std::chrono::milliseconds(1000)},
+                0});
   }
   if (!breaker_.try_pass(Breaker::Clock::now())) {
     in_flight_.fetch_sub(1);

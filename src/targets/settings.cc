@@ -67,7 +67,8 @@ TargetDescription read_description(config::Section& section) {
   if (!out.name.empty() && !is_good_name(out.name)) {
     section.refuse("name", "a target's name is 1 to 64 letters, digits, '-', '_', '.', ':' or '/'");
   }
-  if (is_reserved(out.name)) section.refuse("name", "'" + out.name + "' means that Molly chooses; name the target otherwise");
+  if (is_reserved(out.name))
+    section.refuse("name", "'" + out.name + "' means that Molly chooses; name the target otherwise");
   out.driver = section.choice("driver", driver_names).value_or("openai");
   const auto tier = section.choice("tier", tier_names);
   if (!tier && !section.has("tier")) section.refuse("tier", "say where this target runs: T0, T1, T2 or T3");

@@ -48,7 +48,8 @@ inline constexpr std::string_view automatic_names[] = {"auto", "molly"};
 std::vector<TargetSettings> read_targets(config::Section root);
 ModelSettings read_models(config::Section root);
 // [aliases]: name = "target" or name = ["target", "target"], in order of preference. `known` are all target names.
-std::map<std::string, std::vector<std::string>> read_aliases(config::Section root, const std::vector<std::string>& known);
+std::map<std::string, std::vector<std::string>> read_aliases(config::Section root,
+                                                             const std::vector<std::string>& known);
 
 // 1.25 (currency per million tokens) as micros.
 std::int64_t price_micros(double per_million);

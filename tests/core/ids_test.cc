@@ -13,7 +13,8 @@ TEST(TraceId, reads_back_what_it_writes) {
 }
 
 TEST(TraceId, refuses_what_is_not_an_id) {
-  for (const char* text : {"", "tr_", "tr_0", "tr_8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "tr_0000000000000000000000000U", "hello"}) {
+  for (const char* text :
+       {"", "tr_", "tr_0", "tr_8ZZZZZZZZZZZZZZZZZZZZZZZZZ", "tr_0000000000000000000000000U", "hello"}) {
     EXPECT_FALSE(TraceId::parse(text)) << text;
   }
 }
