@@ -72,7 +72,8 @@ Answer::Answer(egress::Upstream upstream, Question question)
     : upstream_(std::move(upstream)),
       question_(std::move(question)),
       streamed_(is_event_stream(upstream_.headers())),
-      chunks_(question_.endpoint, question_.choices) {}
+      chunks_(question_.endpoint, question_.choices),
+      silent_until_(std::chrono::steady_clock::now() + question_.first_event) {}
 
 asio::awaitable<Attempt<std::span<Event>>> Answer::next() {
   events_.clear();
@@ -97,7 +98,14 @@ asio::awaitable<Attempt<std::span<Event>>> Answer::read_stream() {
     if (bytes->empty()) co_return end_of_stream();
     sse_.feed(*bytes);
     if (auto parsed = parse_available(); !parsed) co_return std::unexpected(std::move(parsed.error()));
+    if (events_.empty() && std::chrono::steady_clock::now() > silent_until_) {
+      co_return std::unexpected(
+          Failure{FailureKind::stall,
+                  {ErrorCode::timeout, "the target keeps the connection open but sends nothing of its answer", ""},
+                  0});
+    }
   }
+  silent_until_ = std::chrono::steady_clock::now() + question_.next_event;
   co_return std::span<Event>(events_);
 }
 
@@ -134,6 +142,8 @@ std::string Answer::remote_dropped() const {
 
 asio::awaitable<Attempt<std::unique_ptr<Answer>>> ask(egress::Door& door, const egress::Endpoint& endpoint,
                                                       policy::AnyDispatch dispatch, Question question) {
+  question.first_event = endpoint.deadlines.first_byte;
+  question.next_event = endpoint.deadlines.idle;
   egress::Outbound outbound;
   outbound.path = question.endpoint == Endpoint::chat ? "/chat/completions" : "/completions";
   if (question.stream) outbound.accept = "text/event-stream";

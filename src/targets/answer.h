@@ -1,6 +1,7 @@
 #pragma once
 
 #include <boost/asio/awaitable.hpp>
+#include <chrono>
 #include <memory>
 #include <span>
 #include <string>
@@ -17,6 +18,9 @@ namespace molly::targets {
 
 // What a target is asked for, beside the body.
 struct Question {
+  // Longest time without an event, however many comments keep the connection alive: for the first, and between two.
+  std::chrono::milliseconds first_event{120'000};
+  std::chrono::milliseconds next_event{60'000};
   Endpoint endpoint = Endpoint::chat;
   bool stream = false;
   std::uint32_t choices = 1;         // that a stream must finish: n for each prompt
@@ -58,6 +62,7 @@ class Answer {
   wire::SseParser sse_;
   wire::ChunkParser chunks_;
   std::vector<Event> events_;
+  std::chrono::steady_clock::time_point silent_until_;
 };
 
 // Sends the dispatch and waits for the response's head. Errors of the target (429, 5xx, ...) are failures.
