@@ -190,6 +190,10 @@ export class Upstream {
     socket.on('error', left);
     const advance = async () => {
       if (current) return; // HTTP/1.1: one at a time
+      if (buffered.length && !/[A-Z]/.test(String.fromCharCode(buffered[0]))) { // such as TLS on a plain port
+        socket.end('HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\n\r\n');
+        return;
+      }
       const parsed = parseRequest(buffered, connection);
       if (!parsed) return;
       buffered = parsed.rest;

@@ -16,19 +16,21 @@ export async function inParallel(count, width, job) {
 }
 
 /**
- * One chat request over plain HTTP. Returns { outcome, text, detail, milliseconds }, where outcome is
+ * One chat request over plain HTTP. Returns { outcome, text, detail, milliseconds, route }, where outcome is
  * "answer" (complete), "error" (a typed error by status), "event" (a typed error event inside the stream),
  * "silent" (the stream ended without DONE and without an error), "cut" (the connection broke) or "hang".
  */
 export async function chat(url, model, { stream = false, deadline = hangs, messages = [{ role: 'user', content: 'Say hello.' }], ...more } = {}) {
   const started = performance.now();
-  const done = (outcome, text = '', detail = '') => ({ outcome, text, detail, milliseconds: performance.now() - started });
+  const done = (outcome, text = '', detail = '') => ({ outcome, text, detail, route, milliseconds: performance.now() - started });
   let text = '';
+  let route = ''; // who answered, and who had failed before
   try {
     const answer = await fetch(`${url}/v1/chat/completions`, {
       method: 'POST', headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ model, messages, stream, ...more }), signal: AbortSignal.timeout(deadline),
     });
+    route = answer.headers.get('x-molly-route') ?? '';
     const body = await answer.text();
     if (!answer.ok) {
       const error = JSON.parse(body).error;

@@ -105,10 +105,14 @@ for (const fault of BEFORE) {
     scenario(`before the first token: ${fault.name}, ${stream ? 'streamed' : 'whole'}: ${runs} runs succeed on the next target`, { timeout: 300_000 }, async (context) => {
       const { results, log, overdue } = await inject(fault, stream);
       const succeeded = results.filter((one) => one.outcome === 'answer' && one.text === 'good').length;
-      context.diagnostic(`${succeeded}/${runs} succeeded; the faulty target was met ${faulty.requests.length} times`);
+      const seen = Map.groupBy(results, (one) => /after=bad\d+:(\w+)/.exec(one.route)?.[1] ?? 'none');
+      const slowest = Math.max(...results.map((one) => one.milliseconds));
+      context.diagnostic(`${succeeded}/${runs} succeeded, the slowest after ${Math.round(slowest)} ms; the first target's failure was seen as ` +
+        [...seen].map(([kind, list]) => `${kind}: ${list.length}`).join(', '));
       assert.equal(results.filter((one) => one.outcome === 'hang').length, 0, 'no hang');
       assert.ok(succeeded >= runs * 0.999, `${summary(results)}\n${log.slice(-2000)}`);
       assert.equal(good.requests.length, succeeded);
+      assert.equal(seen.get('none')?.length ?? 0, 0, 'every run met the fault');
       if (!fault.url) assert.ok(faulty.requests.length >= runs, `the fault was met only ${faulty.requests.length} times`);
       assert.ok(!overdue, 'it still stops in time');
     });
