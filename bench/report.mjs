@@ -65,10 +65,10 @@ export function cpuTime(pids) {
   return Number(total);
 }
 
-/** Resident memory of these processes, in MiB, pages shared among them counted once. */
+/** Resident memory of these processes together, in MiB; pages that they share count for each of them. */
 export function residentMiB(pids) {
   let kilobytes = 0;
-  for (const pid of pids) kilobytes += Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`) ?? '')?.[1] ?? 0);
+  for (const pid of pids) kilobytes += Number(/^VmRSS:\s+(\d+)/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1] ?? 0);
   return kilobytes / 1024;
 }
 
