@@ -9,7 +9,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 16 reports these inside library headers at -O2 and in coroutine frames: false positives there.
   target_compile_options(molly_compiler INTERFACE
     -Wno-maybe-uninitialized -Wno-dangling-reference -Wno-stringop-overflow -Wno-array-bounds -Wno-restrict -Wno-null-dereference
-    -Wno-missing-field-initializers -Wno-tsan)
+    -Wno-missing-field-initializers -Wno-tsan -Wno-mismatched-new-delete)
 else()
   target_compile_options(molly_compiler INTERFACE -Wno-missing-field-initializers -Wno-missing-designated-field-initializers)
 endif()

@@ -28,8 +28,6 @@ add_library(molly_precompiled STATIC ${CMAKE_BINARY_DIR}/precompiled.cc)
 target_link_libraries(molly_precompiled PUBLIC molly_compiler Threads::Threads)
 target_precompile_headers(molly_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
 
-set(MOLLY_COROUTINE_FOLDERS targets pipeline server)
-
 # Headers are included as "folder/name.h" through build/include/<folder>/<folder> -> src/<folder>.
 function(molly_include_root folder)
   set(root ${CMAKE_BINARY_DIR}/include/${folder})
@@ -61,10 +59,6 @@ function(molly_folder name)
   target_link_libraries(molly_${name} PUBLIC molly_compiler ${arg_USES} ${arg_LIBRARIES} PRIVATE ${arg_PRIVATE_LIBRARIES})
   target_link_libraries(molly_${name} PRIVATE Threads::Threads)
   target_precompile_headers(molly_${name} REUSE_FROM molly_precompiled)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND name IN_LIST MOLLY_COROUTINE_FOLDERS)
-    # GCC 16 takes Asio's frame allocation, inlined into a coroutine, for a mismatched pair.
-    target_compile_options(molly_${name} PRIVATE -Wno-mismatched-new-delete)
-  endif()
   if(MOLLY_TESTS)
     molly_folder_tests(${name} "${arg_PRIVATE_LIBRARIES}")
   endif()

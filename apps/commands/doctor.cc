@@ -32,10 +32,16 @@ Result<std::string> check_data(const Globals& globals) {
   return (*opened)->folder().root.string() + ", " + std::to_string(keys->size()) + " keys";
 }
 
-Result<std::string> check_configuration(const Globals& globals, const std::vector<std::string>& models) {
+Result<std::string> check_configuration(const Globals& globals) {
+  const auto opened = Opened::open(globals);
+  if (!opened) return std::unexpected(opened.error());
+  auto reader = (*opened)->database().reader();
+  if (!reader) return std::unexpected(reader.error());
+  const auto models = device_models(*reader);
+  if (!models) return std::unexpected(models.error());
   auto found = config::find_config(globals.config);
   if (!found) return std::unexpected(found.error());
-  const auto settings = read_settings(found->document, models);
+  const auto settings = read_settings(found->document, names_of(*models));
   if (!settings) return std::unexpected(settings.error());
   return found->path.string() + ", " + std::to_string(settings->targets.size()) + " targets";
 }
@@ -89,9 +95,7 @@ Result<std::string> check_server(const Globals& globals) {
 }
 
 std::vector<Finding> examine(const Globals& globals) {
-  std::vector<std::string> models;
-  if (const auto embedded = embedded_model()) models.push_back(embedded->name);
-  return {from("data folder", check_data(globals)), from("configuration", check_configuration(globals, models)),
+  return {from("data folder", check_data(globals)), from("configuration", check_configuration(globals)),
           from("embedded model", check_embedded()), from("model runtime", check_runtime()),
           from("memory", check_memory()),           from("audit log", check_audit(globals)),
           from("server", check_server(globals))};

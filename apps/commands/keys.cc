@@ -20,11 +20,6 @@ struct CreateOptions {
   std::string expires_in;
 };
 
-// A running server would see the change within half a second; this makes it see it now.
-void tell_server(const Globals& globals) {
-  if (const auto server = LocalServer::of(globals)) static_cast<void>(server->post("/molly/v1/keys", ""));
-}
-
 std::string day(std::chrono::sys_seconds time) { return base::iso_time(time).substr(0, 10); }
 
 std::string state_of(const members::Key& key) {
@@ -70,7 +65,7 @@ Result<void> create(const Globals& globals, const CreateOptions& options) {
   if (!opened) return std::unexpected(opened.error());
   const auto created = (*opened)->keys().create(*wanted);
   if (!created) return std::unexpected(created.error());
-  tell_server(globals);
+  tell_server(globals, "keys");
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object();
@@ -119,7 +114,7 @@ Result<void> revoke(const Globals& globals, const std::string& id) {
   if (!opened) return std::unexpected(opened.error());
   const auto revoked = (*opened)->keys().revoke(id);
   if (!revoked) return std::unexpected(revoked.error());
-  tell_server(globals);
+  tell_server(globals, "keys");
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object().member("revoked", id).end_object();

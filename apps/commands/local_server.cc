@@ -68,4 +68,10 @@ Result<egress::LocalAnswer> LocalServer::stream(const std::string& path, std::st
   return answer;
 }
 
+void tell_server(const Globals& globals, const std::string& what) {
+  const auto server = LocalServer::of(globals);
+  if (!server) return;
+  [[maybe_unused]] const auto told = server->post("/molly/v1/" + what, "");
+}
+
 }  // namespace molly::apps

@@ -30,4 +30,8 @@ class LocalServer {
   std::string socket_;
 };
 
+// Has a running server look again at what a command changed behind its back: "reload" or "keys". One that
+// does not run reads it when it starts.
+void tell_server(const Globals& globals, const std::string& what);
+
 }  // namespace molly::apps

@@ -18,11 +18,6 @@ struct AddOptions {
   std::filesystem::path projector;
 };
 
-// A running server learns of it at once; one that does not run reads it when it starts.
-void tell_server(const Globals& globals) {
-  if (const auto server = LocalServer::of(globals)) static_cast<void>(server->post("/molly/v1/reload", ""));
-}
-
 Result<void> add(const Globals& globals, const AddOptions& options) {
   targets::ModelEntry model{.name = options.name, .file = options.file, .projector = options.projector};
   std::error_code failed;
@@ -36,7 +31,7 @@ Result<void> add(const Globals& globals, const AddOptions& options) {
   auto written = (*opened)->database().writer().write(
       [&](store::Connection& connection) { return targets::add_model(connection, model); });
   if (!written) return written;
-  tell_server(globals);
+  tell_server(globals, "reload");
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object().member("name", model.name).member("file", model.file.string());
@@ -54,10 +49,7 @@ Result<std::vector<targets::ModelEntry>> all_models(const Globals& globals) {
   if (!opened) return std::unexpected(opened.error());
   auto reader = (*opened)->database().reader();
   if (!reader) return std::unexpected(reader.error());
-  auto models = targets::list_models(*reader);
-  if (!models) return models;
-  if (auto embedded = embedded_model()) models->push_back(std::move(*embedded));
-  return models;
+  return device_models(*reader);
 }
 
 Result<void> list(const Globals& globals) {
@@ -91,7 +83,7 @@ Result<void> remove(const Globals& globals, const std::string& name) {
   auto written = (*opened)->database().writer().write(
       [&](store::Connection& connection) { return targets::remove_model(connection, name); });
   if (!written) return written;
-  tell_server(globals);
+  tell_server(globals, "reload");
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object().member("removed", name).end_object();

@@ -31,13 +31,11 @@ Result<std::shared_ptr<const policy::Engine>> engine_of(const Globals& globals) 
   if (!reader) return std::unexpected(reader.error());
   auto found = config::find_config(globals.config);
   if (!found) return std::unexpected(found.error());
-  auto managed = managed_models(*reader, {});
-  if (!managed) return std::unexpected(managed.error());
-  std::vector<std::string> names;
-  for (const auto& model : managed->models) names.push_back(model.plan.name);
-  const auto settings = read_settings(found->document, names);
+  const auto models = device_models(*reader);
+  if (!models) return std::unexpected(models.error());
+  const auto settings = read_settings(found->document, names_of(*models));
   if (!settings) return std::unexpected(settings.error());
-  return build_engine(*settings, *managed);
+  return build_engine(*settings, plan_models(*models, settings->models));
 }
 
 void print_json(const policy::Decision& decision) {

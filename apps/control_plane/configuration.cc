@@ -31,13 +31,34 @@ std::shared_ptr<targets::OpenAiTarget> kept(const targets::TargetSettings& wante
   return nullptr;
 }
 
-Result<std::shared_ptr<targets::OpenAiTarget>> make_target(const targets::TargetSettings& wanted,
-                                                           egress::PlainLoopback plain,
-                                                           const pipeline::Runtime* previous) {
-  if (auto same = kept(wanted, previous)) return same;
-  auto made = targets::OpenAiTarget::create(wanted, plain);
-  if (!made) made.error().message = "target '" + wanted.description.name + "': " + made.error().message;
-  return made;
+using RemoteTargets = std::vector<std::shared_ptr<targets::OpenAiTarget>>;
+
+Result<RemoteTargets> make_targets(const Settings& settings, const pipeline::Runtime* previous) {
+  RemoteTargets out;
+  for (const targets::TargetSettings& wanted : settings.targets) {
+    if (auto same = kept(wanted, previous)) {
+      out.push_back(std::move(same));
+      continue;
+    }
+    auto made = targets::OpenAiTarget::create(wanted, settings.plain_loopback);
+    if (!made) {
+      made.error().message = "target '" + wanted.description.name + "': " + made.error().message;
+      return std::unexpected(made.error());
+    }
+    out.push_back(std::move(*made));
+  }
+  return out;
+}
+
+Result<std::shared_ptr<const policy::Engine>> make_engine(const policy::Rules& rules, const ManagedModels& managed,
+                                                          const RemoteTargets& remote) {
+  std::vector<policy::TargetFacts> facts;
+  facts.reserve(managed.models.size() + remote.size());
+  for (const targets::ServedModel& model : managed.models) {
+    facts.push_back(facts_of(model.description, std::string(managed_proof)));
+  }
+  for (const auto& target : remote) facts.push_back(facts_of(target->description(), target->proof()));
+  return policy::Engine::create(rules, std::move(facts));
 }
 
 traces::SharedCatalogue catalogue_of(const policy::Engine& engine) {
@@ -101,15 +122,27 @@ Result<targets::ModelEntry> embedded_model() {
   return failure(ErrorCode::not_found, "the embedded model models/nano.gguf is not part of this installation");
 }
 
-Result<ManagedModels> managed_models(store::Connection& connection, const targets::ModelSettings& settings) {
-  auto added = targets::list_models(connection);
-  if (!added) return std::unexpected(added.error());
+Result<std::vector<targets::ModelEntry>> device_models(store::Connection& connection) {
+  auto models = targets::list_models(connection);
+  if (!models) return models;
+  if (auto embedded = embedded_model()) {
+    if (!std::ranges::contains(*models, embedded->name, &targets::ModelEntry::name))
+      models->push_back(std::move(*embedded));
+  }
+  return models;
+}
+
+std::vector<std::string> names_of(const std::vector<targets::ModelEntry>& models) {
+  std::vector<std::string> names;
+  names.reserve(models.size());
+  for (const targets::ModelEntry& model : models) names.push_back(model.name);
+  return names;
+}
+
+ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings) {
   ManagedModels out;
-  auto embedded = embedded_model();
-  const bool shadowed = embedded && std::ranges::contains(*added, embedded->name, &targets::ModelEntry::name);
-  if (embedded && !shadowed) added->push_back(std::move(*embedded));
-  if (!embedded) out.problems.push_back(embedded.error().message);
-  for (const targets::ModelEntry& model : *added) {
+  if (const auto embedded = embedded_model(); !embedded) out.problems.push_back(embedded.error().message);
+  for (const targets::ModelEntry& model : models) {
     auto planned = targets::plan_model(model, settings);
     if (planned) {
       out.models.push_back(std::move(*planned));
@@ -122,17 +155,15 @@ Result<ManagedModels> managed_models(store::Connection& connection, const target
 
 Result<pipeline::Runtime> build_runtime(const Settings& settings, const ManagedModels& managed,
                                         targets::Supervisor& supervisor, const pipeline::Runtime* previous) {
-  auto engine = build_engine(settings, managed);
+  const auto remote = make_targets(settings, previous);
+  if (!remote) return std::unexpected(remote.error());
+  auto engine = make_engine(settings.rules, managed, *remote);
   if (!engine) return std::unexpected(engine.error());
   pipeline::Runtime out;
   for (const targets::ServedModel& model : managed.models) {
     out.targets.push_back(std::make_shared<targets::ManagedTarget>(model.description, model.support, supervisor));
   }
-  for (const targets::TargetSettings& wanted : settings.targets) {
-    auto target = make_target(wanted, settings.plain_loopback, previous);
-    if (!target) return std::unexpected(target.error());
-    out.targets.push_back(std::move(*target));
-  }
+  out.targets.insert(out.targets.end(), remote->begin(), remote->end());
   out.aliases.insert(settings.aliases.begin(), settings.aliases.end());
   out.catalogue = catalogue_of(**engine);
   out.engine = std::move(*engine);
@@ -140,16 +171,9 @@ Result<pipeline::Runtime> build_runtime(const Settings& settings, const ManagedM
 }
 
 Result<std::shared_ptr<const policy::Engine>> build_engine(const Settings& settings, const ManagedModels& managed) {
-  std::vector<policy::TargetFacts> facts;
-  for (const targets::ServedModel& model : managed.models) {
-    facts.push_back(facts_of(model.description, std::string(managed_proof)));
-  }
-  for (const targets::TargetSettings& wanted : settings.targets) {
-    auto target = make_target(wanted, settings.plain_loopback, nullptr);
-    if (!target) return std::unexpected(target.error());
-    facts.push_back(facts_of(wanted.description, (*target)->proof()));
-  }
-  return policy::Engine::create(settings.rules, std::move(facts));
+  const auto remote = make_targets(settings, nullptr);
+  if (!remote) return std::unexpected(remote.error());
+  return make_engine(settings.rules, managed, *remote);
 }
 
 }  // namespace molly::apps

@@ -35,15 +35,19 @@ Result<Settings> read_settings(config::Document& document, const std::vector<std
 // The model that ships with Molly; not_found when the installation lacks it.
 Result<targets::ModelEntry> embedded_model();
 
-// The embedded model and those that were added; an added one that cannot be read is left out and told in `problems`.
+// The models of this device: those that were added and the embedded one, unless an added one has its name.
+Result<std::vector<targets::ModelEntry>> device_models(store::Connection& connection);
+std::vector<std::string> names_of(const std::vector<targets::ModelEntry>& models);
+
+// How they are served; one whose file cannot be read is left out and told in `problems`.
 struct ManagedModels {
   std::vector<targets::ServedModel> models;
   std::vector<std::string> problems;
 };
-Result<ManagedModels> managed_models(store::Connection& connection, const targets::ModelSettings& settings);
+ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings);
 
 // Targets, policy and names as one whole. Targets of `previous` whose settings did not change are kept, with
-// their circuit breakers. `supervisor` knows the managed models already.
+// their circuit breakers. `supervisor` must know the managed models before the first request.
 Result<pipeline::Runtime> build_runtime(const Settings& settings, const ManagedModels& managed,
                                         targets::Supervisor& supervisor, const pipeline::Runtime* previous);
 

@@ -8,6 +8,7 @@
 #include <boost/asio/detached.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <csignal>
 #include <iostream>
@@ -76,6 +77,19 @@ Result<std::shared_ptr<http::TlsContext>> load_tls(const server::ServerSettings&
   return http::server_tls(*certificate, *key);
 }
 
+// Opens what another process may still hold locked (ErrorCode::conflict), trying again until `give_up`.
+template <class Open>
+asio::awaitable<std::invoke_result_t<Open>> open_unlocked(Open open, std::chrono::steady_clock::time_point give_up) {
+  asio::steady_timer wait(co_await asio::this_coro::executor);
+  auto opened = open();
+  while (!opened && opened.error().code == ErrorCode::conflict && std::chrono::steady_clock::now() < give_up) {
+    wait.expires_after(lock_poll);
+    co_await wait.async_wait(asio::use_awaitable);
+    opened = open();
+  }
+  co_return opened;
+}
+
 struct Listener {
   base::FileDescriptor descriptor;
   bool is_unix = false;
@@ -91,7 +105,7 @@ class ControlPlane {
  private:
   asio::awaitable<Result<void>> open_records();
   void record_policy();
-  void start_supervisor();
+  void start_supervisor(const targets::ModelSettings& settings);
   Result<void> apply_configuration();
   Result<Settings> load_settings(const std::vector<std::string>& model_names);
   Result<void> refuse_open_doors(const server::ServerSettings& settings) const;
@@ -128,6 +142,8 @@ class ControlPlane {
   std::filesystem::path config_path_;
   server::ServerSettings server_settings_;
   traces::Settings trace_settings_;
+  egress::PlainLoopback plain_loopback_ = egress::PlainLoopback::refused;
+  std::shared_ptr<http::ConnectionCount> connections_ = std::make_shared<http::ConnectionCount>();
   std::vector<std::string> managed_names_;
   config::Live<std::string> problem_{std::string()};  // why the last reload was refused
   std::unique_ptr<asio::steady_timer> drain_timer_;
@@ -158,24 +174,15 @@ Result<void> ControlPlane::open() {
 // A control plane that we replace holds the locks of log and records until its last request is done.
 asio::awaitable<Result<void>> ControlPlane::open_records() {
   const auto give_up = std::chrono::steady_clock::now() + record_patience;
-  auto log = audit::Log::open(opened_->folder().audit());
-  while (!log && log.error().code == ErrorCode::conflict && std::chrono::steady_clock::now() < give_up) {
-    asio::steady_timer wait(main_, lock_poll);
-    co_await wait.async_wait(asio::use_awaitable);
-    log = audit::Log::open(opened_->folder().audit());
-  }
+  auto log = co_await open_unlocked([this] { return audit::Log::open(opened_->folder().audit()); }, give_up);
   if (log) {
     audit_ = std::move(*log);
   } else {
     spdlog::error("the audit log cannot be written, so T2 and T3 are refused: {}", log.error().message);
     audit_ = audit::Log::unavailable(log.error());
   }
-  auto traces = traces::Traces::open(opened_->folder().traces(), trace_settings_);
-  while (!traces && traces.error().code == ErrorCode::conflict && std::chrono::steady_clock::now() < give_up) {
-    asio::steady_timer wait(main_, lock_poll);
-    co_await wait.async_wait(asio::use_awaitable);
-    traces = traces::Traces::open(opened_->folder().traces(), trace_settings_);
-  }
+  auto traces = co_await open_unlocked(
+      [this] { return traces::Traces::open(opened_->folder().traces(), trace_settings_); }, give_up);
   if (!traces) co_return std::unexpected(traces.error());
   traces_ = std::move(*traces);
   record_policy();
@@ -217,34 +224,20 @@ Result<void> ControlPlane::refuse_open_doors(const server::ServerSettings& setti
 }
 
 Result<void> ControlPlane::apply_configuration() {
-  auto added = targets::list_models(*reader_);
-  if (!added) return std::unexpected(added.error());
-  std::vector<std::string> names;
-  for (const auto& model : *added) names.push_back(model.name);
-  if (const auto embedded = embedded_model(); embedded && !std::ranges::contains(names, embedded->name)) {
-    names.push_back(embedded->name);
-  }
-  auto settings = load_settings(names);
+  const auto models = device_models(*reader_);
+  if (!models) return std::unexpected(models.error());
+  auto settings = load_settings(names_of(*models));
   if (!settings) return std::unexpected(settings.error());
-  spdlog::set_level(spdlog::level::from_str(settings->log_level));
-  const auto managed = managed_models(*reader_, settings->models);
-  if (!managed) return std::unexpected(managed.error());
-  for (const std::string& problem : managed->problems) spdlog::warn("{}", problem);
-  if (!supervisor_) {
-    targets::SupervisorOptions options;
-    options.server = llama_server(settings->models);
-    options.run_folder = opened_->folder().run();
-    options.log_folder = opened_->folder().logs();
-    options.threads = settings->models.threads;
-    options.schedule.memory_budget = model_memory(settings->models);
-    options.schedule.keep_alive = settings->models.keep_alive;
-    supervisor_ = std::make_unique<targets::Supervisor>(
-        main_.get_executor(), std::move(options), targets::launch_through(*parent_), targets::make_child_probe(main_));
-  }
-  prepare_models(*managed);
+  const ManagedModels managed = plan_models(*models, settings->models);
+  if (!supervisor_) start_supervisor(settings->models);
   const auto previous = runtime_ ? runtime_->snapshot() : nullptr;
-  auto runtime = build_runtime(*settings, *managed, *supervisor_, previous.get());
+  auto runtime = build_runtime(*settings, managed, *supervisor_, previous.get());
   if (!runtime) return std::unexpected(runtime.error());
+  // Nothing was changed up to here: a configuration is refused as a whole.
+  spdlog::set_level(spdlog::level::from_str(settings->log_level));
+  for (const std::string& problem : managed.problems) spdlog::warn("{}", problem);
+  prepare_models(managed);
+  plain_loopback_ = settings->plain_loopback;
   trace_settings_ = settings->traces;
   server_settings_ = settings->server;
   if (runtime_) {
@@ -257,6 +250,18 @@ Result<void> ControlPlane::apply_configuration() {
     limits_.emplace(endpoint_limits_of(server_settings_));
   }
   return {};
+}
+
+void ControlPlane::start_supervisor(const targets::ModelSettings& settings) {
+  targets::SupervisorOptions options;
+  options.server = llama_server(settings);
+  options.run_folder = opened_->folder().run();
+  options.log_folder = opened_->folder().logs();
+  options.threads = settings.threads;
+  options.schedule.memory_budget = model_memory(settings);
+  options.schedule.keep_alive = settings.keep_alive;
+  supervisor_ = std::make_unique<targets::Supervisor>(
+      main_.get_executor(), std::move(options), targets::launch_through(*parent_), targets::make_child_probe(main_));
 }
 
 void ControlPlane::prepare_models(const ManagedModels& managed) {
@@ -286,10 +291,9 @@ Result<void> ControlPlane::start_network() {
     tls = std::move(*made);
   }
   egress::DoorOptions door;
-  if (std::getenv("MOLLY_TEST_PLAIN_LOOPBACK_T3") != nullptr) door.plain = egress::PlainLoopback::allowed_at_t3;
-  auto count = std::make_shared<http::ConnectionCount>();
+  door.plain = plain_loopback_;
   for (std::uint32_t i = 0; i < server_settings_.threads; ++i) {
-    threads_.push_back(std::make_unique<NetworkThread>(*endpoints_, limits_of(server_settings_), count, door));
+    threads_.push_back(std::make_unique<NetworkThread>(*endpoints_, limits_of(server_settings_), connections_, door));
     for (const Listener& listener : listeners_) {
       threads_.back()->listen(::dup(listener.descriptor.get()), listener.is_unix ? nullptr : tls);
     }
@@ -350,6 +354,7 @@ server::Administration ControlPlane::administration() {
             return std::ranges::any_of(runtime->targets,
                                        [&](const auto& t) { return t->health(now) != Health::failing; });
           },
+      .connections = [this] { return connections_->open.load(std::memory_order_relaxed); },
       .request_reload = [this] { asio::post(main_, [this] { reload(); }); },
       .request_restart = [this] { asio::post(main_, [this] { parent_->request_replacement(); }); },
       .load_model = [this](std::string_view name) { return supervisor_->load(name); },
@@ -368,7 +373,8 @@ void ControlPlane::reload() {
     spdlog::error("the new configuration is refused, the old one stays in force:\n{}", applied.error().message);
     audit::Record refused{.kind = audit::Kind::config_refused};
     refused.policy = runtime_->snapshot()->engine->digest();
-    if (audit_) static_cast<void>(audit_->append(refused));
+    if (!audit_) return;
+    if (auto written = audit_->append(refused); !written) spdlog::warn("audit: {}", written.error().message);
   }
 }
 
@@ -419,13 +425,14 @@ void ControlPlane::finish_drain() {
 
 void ControlPlane::write_address() const {
   base::JsonWriter json;
+  bool http_named = false;
   json.begin_object();
   for (const Listener& listener : listeners_) {
     const auto bound = base::bound_address(listener.descriptor.get());
     if (!bound) continue;
     if (bound->starts_with("unix:")) {
       json.member("socket", bound->substr(5));
-    } else if (json.text().find("\"http\"") == std::string::npos) {
+    } else if (!std::exchange(http_named, true)) {
       json.member("http", (server_settings_.tls_certificate.empty() ? "http://" : "https://") + *bound);
     }
   }

@@ -28,8 +28,6 @@ class NetworkThread {
   void begin_drain();
   // Breaks off every answer under way, telling the client why.
   void interrupt_all(const Error& reason);
-  std::size_t active() const { return server_->active(); }
-  std::size_t connections() const { return server_->connections(); }
   // Ends the thread; open connections are cut.
   void stop();
 

@@ -147,8 +147,8 @@ bool Conversation::honours_request(const targets::Target& target) {
 void Conversation::record_decision(const std::vector<routing::TargetView>& all) {
   record_.label = labels::to_string(clearance_->label());
   record_.max_tier = Tier::t0;
-  for (std::uint16_t i = 0; i < all.size(); ++i) {
-    record_.targets.push_back({i, traces::Verdict::unsupported, traces::no_rule});
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    record_.targets.push_back({static_cast<std::uint16_t>(i), traces::Verdict::unsupported, traces::no_rule});
     if (all[i].cleared) record_.max_tier = std::max(record_.max_tier, all[i].description->tier);
   }
   for (const routing::Rejection& rejection : route_.rejections) {
@@ -197,17 +197,16 @@ Error Conversation::no_candidate() const {
 }
 
 asio::awaitable<Attempt<void>> Conversation::try_candidate(egress::Door& door, std::uint32_t index) {
-  const targets::Target& described = *runtime_->targets[index];
   targets::Target& target = *runtime_->targets[index];
   auto reserved = co_await target.reserve(Clock::now() + services_.reserve_deadline);
   if (!reserved) co_return std::unexpected(std::move(reserved.error()));
   reservation_ = std::move(*reserved);
-  auto dispatch = co_await authorise(described, described.encode(request_));
+  auto dispatch = co_await authorise(target, target.encode(request_));
   if (!dispatch) {
     reservation_.reset();
     co_return std::unexpected(std::move(dispatch.error()));
   }
-  record_.dropped = described.dropped(request_);
+  record_.dropped = target.dropped(request_);
   targets::Question question{.endpoint = request_.endpoint, .stream = request_.stream, .choices = choices_of(request_)};
   if (reservation_->endpoint().is_molly) question.clearance = clearance_->serialise();
   auto answer = co_await targets::ask(door, reservation_->endpoint(), std::move(*dispatch), std::move(question));
@@ -253,10 +252,11 @@ asio::awaitable<Attempt<void>> Conversation::read_until_committed() {
   while (true) {
     auto events = co_await answer_->next();
     if (!events) co_return std::unexpected(std::move(events.error()));
-    if (auto* broken = std::get_if<Failed>(&events->back())) {
-      co_return failed(FailureKind::server_error, std::move(broken->error));
-    }
-    const bool committed = has_end(*events) || std::ranges::any_of(*events, commits);
+    // A token counts even where the error behind it came with the same read.
+    const bool token = std::ranges::any_of(*events, commits);
+    auto* broken = std::get_if<Failed>(&events->back());
+    if (broken && !token) co_return failed(FailureKind::server_error, std::move(broken->error));
+    const bool committed = token || has_end(*events);
     if (early_.empty()) {
       early_ = moved(*events);
     } else {
@@ -342,7 +342,7 @@ void Conversation::interrupt(Error reason) {
   if (answer_) answer_->abort();
 }
 
-void Conversation::drain(asio::any_io_executor executor) {
+void Conversation::drain(const asio::any_io_executor& executor) {
   if (!answer_ || record_.outcome != traces::Outcome::answered) return;
   // On its own: a target that ends its answer late must not hold the client's next request up.
   asio::co_spawn(
@@ -381,7 +381,7 @@ void Conversation::finish(traces::Outcome outcome, std::optional<ErrorCode> erro
     refused.label = record_.label;
     refused.outcome = error ? std::string(to_string(*error)) : "refused";
     // Nothing leaves on a refusal, so a log that fails does not change the answer.
-    static_cast<void>(services_.audit.append(refused));
+    [[maybe_unused]] const auto written = services_.audit.append(refused);
   }
   services_.traces.record(record_);
   observation_.outcome = outcome;

@@ -42,7 +42,7 @@ class Conversation {
 
   bool ended() const { return ended_; }
   // After the end: hands the target's connection back for the next request. Called when the client has its answer.
-  void drain(boost::asio::any_io_executor executor);
+  void drain(const boost::asio::any_io_executor& executor);
 
   const TraceId& trace() const { return record_.trace; }
   // "office; tier=T1; zone=lan", and what was tried before; empty until a target answered.

@@ -229,7 +229,7 @@ asio::awaitable<void> Endpoints::health(http::Exchange& exchange, bool ready) {
 asio::awaitable<void> Endpoints::metrics(http::Exchange& exchange) {
   const auto audit = services_.audit.status();
   const std::string text = metrics_.render({.in_flight = in_flight(),
-                                            .connections = 0,
+                                            .connections = administration_.connections(),
                                             .audit_records = audit.records,
                                             .audit_failing = audit.failing,
                                             .traces_lost = services_.traces.lost()});

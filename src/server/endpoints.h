@@ -20,7 +20,8 @@ namespace molly::server {
 // What the server cannot do by itself and asks of the program around it. Called on network threads: none may block.
 struct Administration {
   std::function<std::string()> status_json;
-  std::function<bool()> ready;  // at least one target can answer
+  std::function<bool()> ready;                 // at least one target can answer
+  std::function<std::uint64_t()> connections;  // open ones, of all network threads
   std::function<void()> request_reload;
   std::function<void()> request_restart;
   std::function<Result<void>(std::string_view model)> load_model;

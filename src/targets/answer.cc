@@ -77,6 +77,7 @@ Answer::Answer(egress::Upstream upstream, Question question)
 
 asio::awaitable<Attempt<std::span<Event>>> Answer::next() {
   events_.clear();
+  if (broken_) co_return std::unexpected(*broken_);
   if (streamed_) co_return co_await read_stream();
   co_return co_await read_whole();
 }
@@ -97,7 +98,12 @@ asio::awaitable<Attempt<std::span<Event>>> Answer::read_stream() {
     if (!bytes) co_return std::unexpected(failure_of(bytes.error()));
     if (bytes->empty()) co_return end_of_stream();
     sse_.feed(*bytes);
-    if (auto parsed = parse_available(); !parsed) co_return std::unexpected(std::move(parsed.error()));
+    if (auto parsed = parse_available(); !parsed) {
+      // What one read happens to hold must not decide whether the events before the fault count.
+      broken_ = std::move(parsed.error());
+      if (events_.empty()) co_return std::unexpected(*broken_);
+      break;
+    }
     if (events_.empty() && std::chrono::steady_clock::now() > silent_until_) {
       co_return std::unexpected(
           Failure{FailureKind::stall,

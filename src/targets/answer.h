@@ -3,6 +3,7 @@
 #include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -62,6 +63,7 @@ class Answer {
   wire::SseParser sse_;
   wire::ChunkParser chunks_;
   std::vector<Event> events_;
+  std::optional<Failure> broken_;  // came behind events of the same read, and is due after them
   std::chrono::steady_clock::time_point silent_until_;
 };
 

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <type_traits>
 
+#include "../temporary_folder.h"
 #include "base/os/file.h"
 #include "base/os/memory.h"
 #include "base/os/process.h"
 #include "base/os/socket.h"
 #include "base/secret.h"
-#include "temporary_folder.h"
 
 namespace molly::base {
 namespace {
@@ -24,7 +24,8 @@ static_assert(!std::is_convertible_v<Secret, std::string> && !std::is_convertibl
 
 TEST(Secret, gives_its_text_only_when_asked_and_compares_by_it) {
   const Secret secret("open sesame, a text too long for the small buffer");
-  const Secret copy = secret;
+  Secret copy;
+  copy = secret;
   EXPECT_EQ(copy.reveal(), "open sesame, a text too long for the small buffer");
   EXPECT_EQ(copy, secret);
   EXPECT_FALSE(copy == Secret("open sesame"));

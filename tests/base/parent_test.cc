@@ -10,9 +10,9 @@
 #include <fstream>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "base/os/file.h"
 #include "base/os/process.h"
-#include "temporary_folder.h"
 
 // The real parent in a process of its own, with a stand-in for the control plane (stand_in.cc).
 namespace molly::base {

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "config/live.h"
 #include "config/watcher.h"
 
@@ -19,22 +20,16 @@ using testing::HasSubstr;
 
 class ConfigFolder : public testing::Test {
  protected:
-  ConfigFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "molly-config-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-    ::setenv("XDG_CONFIG_HOME", folder_.c_str(), 1);
-  }
-  ~ConfigFolder() override {
-    ::unsetenv("XDG_CONFIG_HOME");
-    std::filesystem::remove_all(folder_);
-  }
+  void SetUp() override { ::setenv("XDG_CONFIG_HOME", folder_.c_str(), 1); }
+  void TearDown() override { ::unsetenv("XDG_CONFIG_HOME"); }
 
   void write(const std::filesystem::path& name, std::string_view content) {
     std::filesystem::create_directories((folder_ / name).parent_path());
     std::ofstream(folder_ / name, std::ios::binary) << content;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(ConfigFolder, is_empty_where_the_default_file_is_absent) {
@@ -105,6 +100,7 @@ TEST(Live, shows_readers_the_old_value_or_the_new_one_and_never_a_mixture) {
   const auto first = live.snapshot();
   std::atomic<bool> stop = false;
   std::vector<std::jthread> readers;
+  readers.reserve(2);
   for (int i = 0; i < 2; ++i) {
     readers.emplace_back([&] {
       int last = 0;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../temporary_folder.h"
 #include "config/section.h"
 
 namespace molly::config {
@@ -17,12 +18,6 @@ using testing::Not;
 
 class SecretFile : public testing::Test {
  protected:
-  SecretFile() {
-    std::string pattern = std::filesystem::temp_directory_path() / "molly-config-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
-  }
-  ~SecretFile() override { std::filesystem::remove_all(folder_); }
-
   // A file that belongs to an ordinary user, also where the tests run as root.
   void write(const std::string& name, std::string_view content, ::mode_t mode) {
     const auto path = folder_ / name;
@@ -37,7 +32,8 @@ class SecretFile : public testing::Test {
     return verdict ? "" : verdict.error().message;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(SecretFile, is_read_relative_to_the_configuration_and_without_its_line_end) {

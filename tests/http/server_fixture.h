@@ -12,11 +12,6 @@
 #include "http/server.h"
 #include "raw_peer.h"
 
-// GCC 16 mistakes the frame of a coroutine with several ends for one from another allocator.
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-#endif
-
 namespace molly::http {
 
 namespace asio = boost::asio;

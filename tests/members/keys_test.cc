@@ -9,6 +9,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "members/key_text.h"
 
 namespace molly::members {
@@ -20,22 +21,15 @@ using testing::Not;
 class KeysTest : public testing::Test {
  protected:
   KeysTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "molly-members-XXXXXX";
-    folder_ = ::mkdtemp(pattern.data());
     database_ = std::make_unique<store::Database>(open_database());
     keys_ = Keys::open(folder_, *database_).value();
-  }
-  ~KeysTest() override {
-    keys_.reset();
-    database_.reset();
-    std::filesystem::remove_all(folder_);
   }
 
   store::Database open_database() {
     const std::vector<store::Schema> schemas{schema()};
     return store::Database::open(folder_ / "molly.db", schemas).value();
   }
-  CreatedKey create(NewKey wanted = {.label = "laptop"}) { return keys_->create(wanted).value(); }
+  CreatedKey create(const NewKey& wanted = {.label = "laptop"}) { return keys_->create(wanted).value(); }
   std::string refusal(std::string_view presented) const {
     const auto verified = keys_->verify(presented);
     if (verified) return "accepted";
@@ -43,7 +37,8 @@ class KeysTest : public testing::Test {
     return verified.error().message;
   }
 
-  std::filesystem::path folder_;
+  TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
   std::unique_ptr<store::Database> database_;
   std::unique_ptr<Keys> keys_;
 };
@@ -187,6 +182,7 @@ TEST_F(KeysTest, are_verified_while_others_come_and_go) {
   const auto kept = create();
   std::atomic<bool> stop = false;
   std::vector<std::jthread> threads;
+  threads.reserve(2);
   for (int i = 0; i < 2; ++i) {
     threads.emplace_back([&] {
       while (!stop) ASSERT_TRUE(keys_->verify(kept.text.reveal()).has_value());

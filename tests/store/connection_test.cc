@@ -6,8 +6,8 @@
 
 #include <fstream>
 
+#include "../temporary_folder.h"
 #include "store/migration.h"
-#include "temporary_folder.h"
 
 namespace molly::store {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fstream>
 
-#include "temporary_folder.h"
+#include "../temporary_folder.h"
 
 namespace molly::store {
 namespace {

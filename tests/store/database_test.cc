@@ -11,7 +11,7 @@
 #include <semaphore>
 #include <thread>
 
-#include "temporary_folder.h"
+#include "../temporary_folder.h"
 
 namespace molly::store {
 namespace {
@@ -38,11 +38,12 @@ class WriterTest : public testing::Test {
 
 TEST_F(WriterTest, writes_what_many_threads_submit) {
   auto database = open();
-  constexpr int threads = 4;
-  constexpr int each = 200;
+  constexpr std::int64_t threads = 4;
+  constexpr std::int64_t each = 200;
   std::latch completed(threads * each);
   std::atomic<int> succeeded = 0;
   std::vector<std::jthread> submitters;
+  submitters.reserve(threads);
   for (int t = 0; t < threads; ++t) {
     submitters.emplace_back([&, t] {
       for (int i = 0; i < each; ++i) {
@@ -75,7 +76,7 @@ TEST_F(WriterTest, undoes_a_failed_job_alone) {
         [number, gate](Connection& connection) -> Result<void> {
           if (number == 1) gate.wait();
           // Half a job must not stay either.
-          if (number == 2) (void)insert(connection, 100);
+          if (number == 2) EXPECT_TRUE(insert(connection, 100).has_value());
           return insert(connection, number);
         },
         [promise](Result<void> result) { promise->set_value(std::move(result)); });
@@ -143,7 +144,7 @@ TEST_F(WriterTest, loses_no_acknowledged_write_when_killed) {
     ASSERT_GE(child, 0);
     if (child == 0) {
       auto database = open();
-      for (std::int64_t number = round * 1'000'000;; ++number) {
+      for (std::int64_t number = std::int64_t{round} * 1'000'000;; ++number) {
         const auto acknowledge = [number, out = pipe[1]](const Result<void>& result) {
           if (!result || ::write(out, &number, sizeof number) != sizeof number) ::_exit(1);
         };

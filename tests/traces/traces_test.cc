@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "../temporary_folder.h"
 #include "samples.h"
 #include "traces/segment.h"
 
@@ -180,6 +181,7 @@ TEST_F(TracesTest, tell_of_a_disk_that_cannot_be_written_and_recover) {
 TEST_F(TracesTest, are_recorded_from_many_threads_while_others_read) {
   const auto traces = open(1 << 20);
   std::vector<std::jthread> threads;
+  threads.reserve(3);
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1'500; ++i) traces->record(sample_record());

@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace molly::base {
+namespace molly {
 
 // An own folder, gone with the test. Short, so that unix socket paths fit.
 class TemporaryFolder {
@@ -27,4 +27,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace molly::base
+}  // namespace molly
