@@ -12,6 +12,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-missing-field-initializers -Wno-tsan -Wno-mismatched-new-delete)
 else()
   target_compile_options(molly_compiler INTERFACE -Wno-missing-field-initializers -Wno-missing-designated-field-initializers)
+  # A precompiled header out of ccache is older or younger than what it was made from, and good all the same.
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")
 endif()
 if(MOLLY_SANITIZE)
   # Line tables only, and light optimisation: sanitized Asio and glaze code is unusably slow to build and run at -O0 -g.

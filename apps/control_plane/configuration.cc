@@ -65,6 +65,7 @@ traces::SharedCatalogue catalogue_of(const policy::Engine& engine) {
   traces::Catalogue catalogue;
   catalogue.policy = engine.digest();
   for (const policy::TargetFacts& facts : engine.targets()) catalogue.targets.push_back({facts.name, facts.tier});
+  catalogue.rules = engine.rule_names();
   return traces::SharedCatalogue(std::move(catalogue));
 }
 

@@ -26,6 +26,7 @@
 #include "control_plane/configuration.h"
 #include "control_plane/network_thread.h"
 #include "control_plane/status.h"
+#include "control_plane/welcome.h"
 
 namespace molly::apps {
 namespace {
@@ -117,6 +118,8 @@ class ControlPlane {
   void drain();
   void finish_drain();
   void write_address() const;
+  std::string http_url() const;
+  void welcome();
   asio::awaitable<void> start();
   asio::awaitable<Result<void>> open_listeners();
   asio::awaitable<void> adopt_and_preload();
@@ -333,7 +336,16 @@ asio::awaitable<void> ControlPlane::start() {
     co_return;
   }
   write_address();
+  welcome();
   watch();
+}
+
+// Whoever replaces a control plane says nothing: people have seen it.
+void ControlPlane::welcome() {
+  if (!options_.inherited.listeners.empty()) return;
+  std::cout << welcome_text(http_url(), *runtime_->snapshot()) << std::flush;
+  asio::co_spawn(main_, show_loading([this] { return supervisor_->status(); }, ::isatty(STDOUT_FILENO) == 1),
+                 asio::detached);
 }
 
 server::Administration ControlPlane::administration() {
@@ -423,19 +435,24 @@ void ControlPlane::finish_drain() {
   });
 }
 
+// Of the first TCP listener; empty when there is none.
+std::string ControlPlane::http_url() const {
+  for (const Listener& listener : listeners_) {
+    if (listener.is_unix) continue;
+    if (const auto bound = base::bound_address(listener.descriptor.get()))
+      return (server_settings_.tls_certificate.empty() ? "http://" : "https://") + *bound;
+  }
+  return {};
+}
+
 void ControlPlane::write_address() const {
   base::JsonWriter json;
-  bool http_named = false;
   json.begin_object();
   for (const Listener& listener : listeners_) {
-    const auto bound = base::bound_address(listener.descriptor.get());
-    if (!bound) continue;
-    if (bound->starts_with("unix:")) {
-      json.member("socket", bound->substr(5));
-    } else if (!std::exchange(http_named, true)) {
-      json.member("http", (server_settings_.tls_certificate.empty() ? "http://" : "https://") + *bound);
-    }
+    if (!listener.is_unix) continue;
+    if (const auto bound = base::bound_address(listener.descriptor.get())) json.member("socket", bound->substr(5));
   }
+  if (const auto url = http_url(); !url.empty()) json.member("http", url);
   json.member("pid", static_cast<std::int64_t>(::getpid())).end_object();
   const auto path = opened_->folder().run() / "address.json";
   if (auto written = base::write_file_atomically(path, json.text(), base::Durability::kernel); !written) {

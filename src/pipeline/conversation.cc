@@ -91,7 +91,7 @@ asio::awaitable<Result<void>> Conversation::begin(egress::Door& door) {
   }
   for (const routing::Candidate& candidate : route_.candidates) {
     const auto began = Clock::now();
-    const auto tried = co_await try_candidate(door, candidate.target);
+    const auto tried = co_await try_candidate(door, candidate);
     if (tried) {
       succeed(candidate.target);
       co_return Result<void>{};
@@ -158,27 +158,25 @@ void Conversation::record_decision(const std::vector<routing::TargetView>& all) 
     record_.targets[candidate.target].verdict = traces::Verdict::cleared;
     record_.route.push_back({static_cast<std::uint16_t>(candidate.target), reason_of(candidate.health)});
   }
-  if (clearance_->targets().size() == all.size()) return;
-  for (const policy::Exclusion& exclusion : clearance_->exclusions()) {
-    for (auto& decision : record_.targets) {
-      if (all[decision.target].description->name == exclusion.target) decision.verdict = verdict_of(exclusion.code);
+  // The engine knows the same targets in the same order.
+  for (auto& decision : record_.targets) {
+    const bool cleared = all[decision.target].cleared;
+    if (!cleared) decision.verdict = verdict_of(clearance_->code(decision.target));
+    if (!cleared || decision.verdict == traces::Verdict::cleared) {
+      decision.rule = clearance_->deciding_rule(decision.target);
     }
   }
 }
 
 Error Conversation::no_candidate() const {
-  const bool any_cleared = std::ranges::any_of(route_.rejections, [](const routing::Rejection& rejection) {
-    return rejection.fit != routing::Fit::not_cleared && rejection.fit != routing::Fit::not_selected;
-  });
-  const bool any_selected_denied = std::ranges::any_of(route_.rejections, [](const routing::Rejection& rejection) {
-    return rejection.fit == routing::Fit::not_cleared;
-  });
   if (runtime_->targets.empty()) {
     return {ErrorCode::unavailable, "no target is configured: add a model with 'molly models add FILE.gguf'", ""};
   }
-  if (!any_cleared && any_selected_denied) return policy::refusal(*clearance_);
-  const bool too_long = std::ranges::any_of(
-      route_.rejections, [](const routing::Rejection& rejection) { return rejection.fit == routing::Fit::too_long; });
+  const bool policy_leaves_one = std::ranges::any_of(record_.targets, [&](const traces::TargetDecision& decision) {
+    return decision.verdict != traces::Verdict::not_selected &&
+           clearance_->allows(runtime_->targets[decision.target]->description().name);
+  });
+  if (!policy_leaves_one) return policy::refusal(*clearance_);
   std::string message = "no allowed target can do what this request asks for:";
   for (const auto& decision : record_.targets) {
     if (decision.verdict == traces::Verdict::not_selected) continue;
@@ -193,37 +191,57 @@ Error Conversation::no_candidate() const {
     message += ";";
   }
   message.pop_back();
-  return {too_long ? ErrorCode::context_length_exceeded : ErrorCode::unsupported_parameter, std::move(message), ""};
+  return {ErrorCode::unsupported_parameter, std::move(message), ""};
 }
 
-asio::awaitable<Attempt<void>> Conversation::try_candidate(egress::Door& door, std::uint32_t index) {
-  targets::Target& target = *runtime_->targets[index];
+asio::awaitable<Attempt<void>> Conversation::try_candidate(egress::Door& door, const routing::Candidate& candidate) {
+  targets::Target& target = *runtime_->targets[candidate.target];
   auto reserved = co_await target.reserve(Clock::now() + services_.reserve_deadline);
   if (!reserved) co_return std::unexpected(std::move(reserved.error()));
   reservation_ = std::move(*reserved);
-  auto dispatch = co_await authorise(target, target.encode(request_));
-  if (!dispatch) {
-    reservation_.reset();
-    co_return std::unexpected(std::move(dispatch.error()));
-  }
-  record_.dropped = target.dropped(request_);
-  targets::Question question{.endpoint = request_.endpoint, .stream = request_.stream, .choices = choices_of(request_)};
-  if (reservation_->endpoint().is_molly) question.clearance = clearance_->serialise();
-  auto answer = co_await targets::ask(door, reservation_->endpoint(), std::move(*dispatch), std::move(question));
-  Attempt<void> read{};
-  if (answer) {
-    answer_ = std::move(*answer);
-    read = co_await read_until_committed();
-  } else {
-    read = std::unexpected(std::move(answer.error()));
-  }
-  if (!read) {
-    reservation_->settle(read.error().kind);
+  Attempt<void> answered{};
+  if (candidate.fit == routing::Fit::count_needed) answered = co_await check_length(door, target);
+  if (answered) answered = co_await ask_target(door, target);
+  if (!answered) {
+    reservation_->settle(answered.error().kind);
     answer_.reset();
     reservation_.reset();
     early_.clear();
   }
-  co_return read;
+  co_return answered;
+}
+
+asio::awaitable<Attempt<void>> Conversation::check_length(egress::Door& door, const targets::Target& target) {
+  std::uint64_t longest = 0;
+  for (wire::CountQuery& query : target.count_queries(request_)) {
+    auto dispatch = co_await authorise(target, std::move(query.body));
+    if (!dispatch) co_return std::unexpected(std::move(dispatch.error()));
+    const auto count = co_await targets::count_tokens(door, reservation_->endpoint(), std::move(*dispatch), query.path);
+    if (!count) co_return std::unexpected(count.error());
+    if (!*count) co_return Attempt<void>{};
+    longest = std::max(longest, **count);
+  }
+  if (longest == 0) co_return Attempt<void>{};
+  record_.exact_tokens = longest;
+  const std::uint32_t context = target.description().context_length.value_or(0);
+  if (routing::fits_context(longest, 1, context)) co_return Attempt<void>{};
+  co_return failed(FailureKind::too_long,
+                   {ErrorCode::context_length_exceeded,
+                    "the prompt has " + std::to_string(longest) + " tokens, and the context of " +
+                        target.description().name + " holds " + std::to_string(context) + " with the answer",
+                    "messages"});
+}
+
+asio::awaitable<Attempt<void>> Conversation::ask_target(egress::Door& door, const targets::Target& target) {
+  auto dispatch = co_await authorise(target, target.encode(request_));
+  if (!dispatch) co_return std::unexpected(std::move(dispatch.error()));
+  record_.dropped = target.dropped(request_);
+  targets::Question question{.endpoint = request_.endpoint, .stream = request_.stream, .choices = choices_of(request_)};
+  if (reservation_->endpoint().is_molly) question.clearance = clearance_->serialise();
+  auto answer = co_await targets::ask(door, reservation_->endpoint(), std::move(*dispatch), std::move(question));
+  if (!answer) co_return std::unexpected(std::move(answer.error()));
+  answer_ = std::move(*answer);
+  co_return co_await read_until_committed();
 }
 
 asio::awaitable<Attempt<policy::AnyDispatch>> Conversation::authorise(const targets::Target& target, std::string body) {
@@ -232,9 +250,9 @@ asio::awaitable<Attempt<policy::AnyDispatch>> Conversation::authorise(const targ
   const audit::Record record =
       policy::dispatch_record(*clearance_, description.name, payload.digest(), record_.trace, caller_.key_id());
   auto receipt = co_await write_record(description, record);
-  if (!receipt) co_return failed(FailureKind::unproven, std::move(receipt.error()));
+  if (!receipt) co_return failed(FailureKind::unauthorised, std::move(receipt.error()));
   auto dispatch = policy::authorise(*clearance_, description.name, std::move(payload), std::move(*receipt));
-  if (!dispatch) co_return failed(FailureKind::unproven, std::move(dispatch.error()));
+  if (!dispatch) co_return failed(FailureKind::unauthorised, std::move(dispatch.error()));
   co_return std::move(*dispatch);
 }
 

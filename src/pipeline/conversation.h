@@ -60,7 +60,9 @@ class Conversation {
   Error no_candidate() const;
   Error all_failed() const;
   bool honours_request(const targets::Target& target);
-  boost::asio::awaitable<targets::Attempt<void>> try_candidate(egress::Door& door, std::uint32_t index);
+  boost::asio::awaitable<targets::Attempt<void>> try_candidate(egress::Door& door, const routing::Candidate& candidate);
+  boost::asio::awaitable<targets::Attempt<void>> ask_target(egress::Door& door, const targets::Target& target);
+  boost::asio::awaitable<targets::Attempt<void>> check_length(egress::Door& door, const targets::Target& target);
   boost::asio::awaitable<targets::Attempt<policy::AnyDispatch>> authorise(const targets::Target& target,
                                                                           std::string body);
   boost::asio::awaitable<Result<audit::Receipt>> write_record(const TargetDescription& target,

@@ -7,7 +7,7 @@ namespace molly::pipeline {
 
 traces::Verdict verdict_of(std::string_view exclusion_code) {
   using traces::Verdict;
-  static constexpr std::array<std::pair<std::string_view, Verdict>, 8> codes{{
+  static constexpr std::array<std::pair<std::string_view, Verdict>, 9> codes{{
       {"unproven", Verdict::tier_unverified},
       {"zone", Verdict::zone_not_allowed},
       {"ceiling", Verdict::tier_above_limit},
@@ -16,6 +16,7 @@ traces::Verdict verdict_of(std::string_view exclusion_code) {
       {"confidentiality", Verdict::confidentiality},
       {"undeclared", Verdict::confidentiality},
       {"tainted", Verdict::confidentiality},
+      {"removed", Verdict::other},
   }};
   for (const auto& [code, verdict] : codes) {
     if (code == exclusion_code) return verdict;
@@ -36,7 +37,6 @@ traces::Verdict verdict_of(routing::Fit fit) {
     case Fit::lacks_audio: return Verdict::lacks_audio;
     case Fit::lacks_file: return Verdict::lacks_file;
     case Fit::lacks_tools: return Verdict::lacks_tools;
-    case Fit::too_long: return Verdict::too_long;
   }
   return Verdict::other;
 }
@@ -69,12 +69,13 @@ traces::AttemptOutcome outcome_of(targets::FailureKind kind) {
     case FailureKind::server_error:
     case FailureKind::denied:
     case FailureKind::bad_credentials: return AttemptOutcome::http_error;
-    case FailureKind::rejected:
-    case FailureKind::too_long: return AttemptOutcome::rejected;
+    case FailureKind::rejected: return AttemptOutcome::rejected;
+    case FailureKind::too_long: return AttemptOutcome::too_long;
     case FailureKind::busy: return AttemptOutcome::saturated;
     case FailureKind::not_ready: return AttemptOutcome::child_failed;
     case FailureKind::circuit_open: return AttemptOutcome::other;
-    case FailureKind::unproven: return AttemptOutcome::not_permitted;
+    case FailureKind::unproven:
+    case FailureKind::unauthorised: return AttemptOutcome::not_permitted;
   }
   return AttemptOutcome::other;
 }

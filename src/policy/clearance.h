@@ -46,6 +46,11 @@ class Clearance {
   std::vector<std::string_view> targets() const;  // names, in the configuration's order
   std::vector<Exclusion> exclusions() const;      // one for every other target; worded on each call
   std::vector<TargetDecision> decisions() const;  // one for every target; worded on each call
+  // Of one target, by its place in Engine::targets(): "allowed" or as Exclusion::code, and the rule that decided,
+  // by its place in Engine::rule_names(); no_rule where none did, e.g. a tier that needs no grant.
+  std::string_view code(std::size_t target) const;
+  std::uint16_t deciding_rule(std::size_t target) const;
+  static constexpr std::uint16_t no_rule = 0xffff;
 
   const labels::Label& label() const { return label_; }
   // What set each part of the label and the ceiling: "confidential by pin 1 (application clinic)".
@@ -71,7 +76,6 @@ class Clearance {
 
   // What stands behind a verdict that is not the label's and the target's alone.
   enum class Cause : std::uint8_t { rules, expired_grant, other_members_grant, carried, removed };
-  static constexpr std::uint16_t no_rule = 0xffff;
   struct Entry {
     Verdict verdict = Verdict::not_opened;
     Cause cause = Cause::rules;
@@ -83,7 +87,8 @@ class Clearance {
   void narrow();
   void narrow_to(const CarriedClearance& carried);
   bool grant_applies(std::uint16_t grant) const;
-  std::string code_of(const Entry& entry) const;
+  std::uint16_t pin_against_zone(std::size_t target) const;
+  std::uint16_t pin_against_tier(std::size_t target) const;
   std::string sentence_for(std::size_t target) const;
   std::string zone_sentence(std::size_t target) const;
   std::string ceiling_sentence(std::size_t target) const;

@@ -46,6 +46,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   const Digest& digest() const { return digest_; }
   const Rules& rules() const { return rules_; }
   const std::vector<TargetFacts>& targets() const { return targets_; }
+  // The rules as sentences name them: the pins, then the grants: "pin 1 (application clinic)".
+  std::vector<std::string> rule_names() const;
   const TargetFacts* find(std::string_view target) const;  // null: no such target
   // Names nothing that rules or targets speak of, e.g. a mistyped zone in a header.
   bool knows_zone(std::string_view zone) const;

@@ -33,27 +33,45 @@ std::string allowed_sentence(Tier tier, const std::string& grant) {
 
 }  // namespace
 
+std::uint16_t Clearance::pin_against_zone(std::size_t target) const {
+  for (const std::uint16_t pin : pins_)
+    if (!engine_->rules_.pins[pin].label.zones.contains(engine_->targets_[target].zone)) return pin;
+  return no_rule;
+}
+
+std::uint16_t Clearance::pin_against_tier(std::size_t target) const {
+  for (const std::uint16_t pin : pins_)
+    if (const auto& highest = engine_->rules_.pins[pin].max_tier; highest && *highest < engine_->targets_[target].tier)
+      return pin;
+  return no_rule;
+}
+
+std::uint16_t Clearance::deciding_rule(std::size_t target) const {
+  const Entry& entry = entries_[target];
+  if (entry.cause == Cause::carried || entry.cause == Cause::removed) return no_rule;
+  if (entry.verdict == Verdict::zone) return pin_against_zone(target);
+  if (entry.verdict == Verdict::ceiling) return pin_against_tier(target);
+  if (entry.verdict == Verdict::unproven || entry.grant == no_rule) return no_rule;
+  return static_cast<std::uint16_t>(engine_->rules_.pins.size() + entry.grant);
+}
+
 std::string Clearance::zone_sentence(std::size_t target) const {
   const TargetFacts& facts = engine_->targets_[target];
   if (entries_[target].cause == Cause::carried)
     return std::format("The Molly that sent this request does not allow zone {}.", facts.zone);
-  for (const std::uint16_t pin : pins_)
-    if (!engine_->rules_.pins[pin].label.zones.contains(facts.zone))
-      return std::format("Its zone {} is not allowed by {}.", facts.zone, name_of(engine_->rules_.pins[pin], pin));
-  return std::format("Its zone {} is not among those that the request allows.", facts.zone);
+  const std::uint16_t pin = pin_against_zone(target);
+  if (pin == no_rule) return std::format("Its zone {} is not among those that the request allows.", facts.zone);
+  return std::format("Its zone {} is not allowed by {}.", facts.zone, name_of(engine_->rules_.pins[pin], pin));
 }
 
 std::string Clearance::ceiling_sentence(std::size_t target) const {
   const std::string_view tier = to_string(engine_->targets_[target].tier);
   if (entries_[target].cause == Cause::carried)
     return std::format("The Molly that sent this request does not allow {}.", tier);
-  for (const std::uint16_t pin : pins_) {
-    const auto& highest = engine_->rules_.pins[pin].max_tier;
-    if (highest && *highest < engine_->targets_[target].tier)
-      return std::format("{} is above the highest tier {} of {}.", tier, to_string(*highest),
-                         name_of(engine_->rules_.pins[pin], pin));
-  }
-  return std::format("{} is above the highest tier that the request or its key allows.", tier);
+  const std::uint16_t pin = pin_against_tier(target);
+  if (pin == no_rule) return std::format("{} is above the highest tier that the request or its key allows.", tier);
+  const Pin& rule = engine_->rules_.pins[pin];
+  return std::format("{} is above the highest tier {} of {}.", tier, to_string(*rule.max_tier), name_of(rule, pin));
 }
 
 std::string Clearance::not_opened_sentence(std::size_t target) const {
@@ -111,9 +129,10 @@ std::string Clearance::sentence_for(std::size_t target) const {
   return {};
 }
 
-std::string Clearance::code_of(const Entry& entry) const {
+std::string_view Clearance::code(std::size_t target) const {
   static constexpr std::array names{"allowed",    "unproven",        "zone",       "ceiling",
                                     "not_opened", "confidentiality", "undeclared", "tainted"};
+  const Entry& entry = entries_[target];
   if (entry.cause == Cause::removed) return "removed";
   if (entry.verdict == Verdict::not_opened && entry.cause == Cause::expired_grant) return "grant_expired";
   return names[static_cast<std::size_t>(entry.verdict)];
@@ -123,7 +142,7 @@ std::vector<TargetDecision> Clearance::decisions() const {
   std::vector<TargetDecision> all;
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     const TargetFacts& facts = engine_->targets_[i];
-    all.push_back({facts.name, facts.tier, facts.zone, entries_[i].verdict == Verdict::allowed, code_of(entries_[i]),
+    all.push_back({facts.name, facts.tier, facts.zone, entries_[i].verdict == Verdict::allowed, std::string(code(i)),
                    sentence_for(i), facts.proof});
   }
   return all;
@@ -133,7 +152,7 @@ std::vector<Exclusion> Clearance::exclusions() const {
   std::vector<Exclusion> excluded;
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (entries_[i].verdict != Verdict::allowed)
-      excluded.push_back({engine_->targets_[i].name, engine_->targets_[i].tier, code_of(entries_[i]), sentence_for(i)});
+      excluded.push_back({engine_->targets_[i].name, engine_->targets_[i].tier, std::string(code(i)), sentence_for(i)});
   return excluded;
 }
 
@@ -151,6 +170,14 @@ std::vector<std::string> Clearance::label_sources() const {
     sources.push_back(std::format("at most {} in zones {} by the Molly that sent it", to_string(carried_->max_tier),
                                   to_string(carried_->zones)));
   return sources;
+}
+
+std::vector<std::string> Engine::rule_names() const {
+  std::vector<std::string> names;
+  names.reserve(rules_.pins.size() + rules_.grants.size());
+  for (std::size_t i = 0; i < rules_.pins.size(); ++i) names.push_back(name_of(rules_.pins[i], i));
+  for (std::size_t i = 0; i < rules_.grants.size(); ++i) names.push_back(name_of(rules_.grants[i], i));
+  return names;
 }
 
 Decision explain(const Clearance& clearance) {

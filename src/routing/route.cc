@@ -91,7 +91,6 @@ std::string_view to_string(Fit fit) {
     case Fit::lacks_audio: return "does not take audio";
     case Fit::lacks_file: return "does not take files";
     case Fit::lacks_tools: return "does not call tools";
-    case Fit::too_long: return "its context is too short";
   }
   return "excluded by policy";
 }

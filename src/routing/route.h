@@ -47,7 +47,6 @@ enum class Fit : std::uint8_t {
   lacks_audio,
   lacks_file,
   lacks_tools,
-  too_long,  // an exact count exceeds the context
 };
 std::string_view to_string(Fit fit);
 

@@ -1,11 +1,14 @@
 #include "targets/answer.h"
 
+#include "wire/token_count.h"
+
 namespace molly::targets {
 namespace {
 
 namespace asio = boost::asio;
 
 constexpr std::size_t max_error_bytes = 64 << 10;
+constexpr std::size_t max_count_bytes = 256 << 20;  // /tokenize lists the tokens of a prompt
 
 FailureKind kind_of(http::FailureKind kind) {
   switch (kind) {
@@ -144,6 +147,22 @@ std::string Answer::remote_route() const { return std::string(upstream_.headers(
 
 std::string Answer::remote_dropped() const {
   return std::string(upstream_.headers().find("x-molly-dropped").value_or(""));
+}
+
+asio::awaitable<Attempt<std::optional<std::uint64_t>>> count_tokens(egress::Door& door,
+                                                                    const egress::Endpoint& endpoint,
+                                                                    policy::AnyDispatch dispatch,
+                                                                    std::string_view path) {
+  egress::Endpoint server = endpoint;
+  if (server.base_path.ends_with("/v1")) server.base_path.resize(server.base_path.size() - 3);
+  auto upstream = co_await door.send(server, std::move(dispatch), egress::Outbound{.path = path});
+  if (!upstream) co_return std::unexpected(failure_of(upstream.error()));
+  if (upstream->status() >= 500) co_return std::unexpected(co_await read_error(*upstream));
+  const auto body = co_await upstream->read_all(max_count_bytes);
+  if (!body) co_return std::unexpected(failure_of(body.error()));
+  const auto count = wire::parse_token_count(*body);
+  if (upstream->status() / 100 != 2 || !count) co_return std::nullopt;
+  co_return *count;
 }
 
 asio::awaitable<Attempt<std::unique_ptr<Answer>>> ask(egress::Door& door, const egress::Endpoint& endpoint,

@@ -67,6 +67,12 @@ class Answer {
   std::chrono::steady_clock::time_point silent_until_;
 };
 
+// How many tokens the target counts in the prompt; nothing where it does not know how to count after all.
+boost::asio::awaitable<Attempt<std::optional<std::uint64_t>>> count_tokens(egress::Door& door,
+                                                                           const egress::Endpoint& endpoint,
+                                                                           policy::AnyDispatch dispatch,
+                                                                           std::string_view path);
+
 // Sends the dispatch and waits for the response's head. Errors of the target (429, 5xx, ...) are failures.
 boost::asio::awaitable<Attempt<std::unique_ptr<Answer>>> ask(egress::Door& door, const egress::Endpoint& endpoint,
                                                              policy::AnyDispatch dispatch, Question question);

@@ -24,6 +24,7 @@ std::string_view to_string(FailureKind kind) {
     case FailureKind::not_ready: return "not_ready";
     case FailureKind::circuit_open: return "circuit_open";
     case FailureKind::unproven: return "unproven";
+    case FailureKind::unauthorised: return "unauthorised";
   }
   return "none";
 }
@@ -38,7 +39,8 @@ bool counts_against_target(FailureKind kind) {
     case FailureKind::too_long:
     case FailureKind::busy:
     case FailureKind::circuit_open:
-    case FailureKind::rate_limited: return false;
+    case FailureKind::rate_limited:
+    case FailureKind::unauthorised: return false;
     default: return true;
   }
 }

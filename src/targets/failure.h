@@ -30,6 +30,7 @@ enum class FailureKind : std::uint8_t {
   not_ready,           // a model process that could not be started
   circuit_open,        // failing lately; not tried
   unproven,            // the tier could not be proven at connection time
+  unauthorised,        // no permit was given out: the audit log cannot be written
 };
 
 std::string_view to_string(FailureKind kind);

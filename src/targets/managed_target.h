@@ -18,7 +18,9 @@ class ManagedTarget : public Target {
   std::string health_reason(Breaker::Clock::time_point now) const override;
   std::string encode(const Request& request) const override;
   std::vector<std::string> dropped(const Request& request) const override;
-  bool counts_tokens() const override { return true; }
+  std::vector<wire::CountQuery> count_queries(const Request& request) const override {
+    return wire::count_queries(request);
+  }
   boost::asio::awaitable<Attempt<std::unique_ptr<Reservation>>> reserve(
       std::chrono::steady_clock::time_point deadline) override;
 

@@ -18,7 +18,9 @@ class OpenAiTarget : public Target {
   std::string health_reason(Breaker::Clock::time_point now) const override;
   std::string encode(const Request& request) const override;
   std::vector<std::string> dropped(const Request&) const override { return {}; }
-  bool counts_tokens() const override { return false; }
+  std::vector<wire::CountQuery> count_queries(const Request& request) const override {
+    return settings_.counts_tokens ? wire::count_queries(request) : std::vector<wire::CountQuery>();
+  }
   boost::asio::awaitable<Attempt<std::unique_ptr<Reservation>>> reserve(
       std::chrono::steady_clock::time_point deadline) override;
 

@@ -94,6 +94,7 @@ TargetSettings read_target(config::Section& section) {
   out.url = section.required_text("url");
   out.key = section.secret("key");
   out.pin = section.text("pin").value_or("");
+  out.counts_tokens = section.boolean("counts_tokens").value_or(false);
   out.is_molly = section.boolean("molly").value_or(false);
   out.concurrency = static_cast<std::uint32_t>(section.integer("concurrency", {1, 100'000}).value_or(64));
   out.connect_deadline = section.duration("connect_seconds", deadline_range).value_or(out.connect_deadline);

@@ -17,12 +17,14 @@ namespace molly::targets {
 // One [[target]] of molly.toml.
 //
 //   name, driver = "openai", tier, zone, url, key, model, pin, provider, molly, modalities, tools,
-//   context_length, price = { input, output }, concurrency, connect_seconds, first_byte_seconds, idle_seconds
+//   context_length, counts_tokens, price = { input, output }, concurrency, connect_seconds, first_byte_seconds,
+//   idle_seconds
 struct TargetSettings {
   TargetDescription description;
   std::string url;                  // http://..., https://... or unix:/path[:/base]
   std::optional<base::Secret> key;  // sent as a bearer token
   std::string pin;                  // "sha256//BASE64" of the server's public key, or empty
+  bool counts_tokens = false;       // a llama-server: can be asked how many tokens a prompt has
   bool is_molly = false;            // receives the clearance of each request
   std::uint32_t concurrency = 64;   // requests at a time
   std::chrono::milliseconds connect_deadline{5'000};

@@ -13,6 +13,7 @@
 #include "targets/breaker.h"
 #include "targets/failure.h"
 #include "wire/openai.h"
+#include "wire/token_count.h"
 
 namespace molly::targets {
 
@@ -42,8 +43,8 @@ class Target {
   virtual std::string encode(const Request& request) const = 0;
   // Parameters of this request that encode() leaves out because the target would ignore them; not fatal.
   virtual std::vector<std::string> dropped(const Request& request) const = 0;
-  // True when the exact number of prompt tokens can be asked for (llama-server's /apply-template and /tokenize).
-  virtual bool counts_tokens() const = 0;
+  // What it can be asked for the exact number of the request's tokens; empty where it cannot say.
+  virtual std::vector<wire::CountQuery> count_queries(const Request& request) const = 0;
   // Takes a place. A model process is started when need be and waits its turn: cancellable, bounded by `deadline`.
   virtual boost::asio::awaitable<Attempt<std::unique_ptr<Reservation>>> reserve(
       std::chrono::steady_clock::time_point deadline) = 0;

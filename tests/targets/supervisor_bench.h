@@ -17,7 +17,6 @@ namespace molly::targets {
 // Starts children itself, in place of the parent. Lives on one thread, which must run the io_context.
 class OwnLauncher : public ChildLauncher {
  public:
-  explicit OwnLauncher(boost::asio::io_context& context) : context_(context) {}
   ~OwnLauncher() override;
 
   void on_exit(std::function<void(base::ChildExit)> callback) override { callback_ = std::move(callback); }
@@ -33,7 +32,6 @@ class OwnLauncher : public ChildLauncher {
   void refuse_spawns(std::string reason) { refusal_ = std::move(reason); }
 
  private:
-  boost::asio::io_context& context_;
   std::map<base::ChildId, base::Child> children_;
   std::function<void(base::ChildExit)> callback_;
   base::ChildId last_ = 0;

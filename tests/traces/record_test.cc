@@ -27,6 +27,18 @@ TEST(DecisionRecord, survives_its_encoding_whole) {
   EXPECT_EQ(decoded->attempts, record.attempts);
 }
 
+TEST(DecisionRecord, keeps_every_outcome_of_an_attempt) {
+  DecisionRecord record = sample_record();
+  record.attempts.clear();
+  for (int code = 0; code <= static_cast<int>(AttemptOutcome::too_long); ++code) {
+    record.attempts.push_back({0, static_cast<AttemptOutcome>(code), 0, 0});
+  }
+  RecordEncoder encoder;
+  const auto decoded = decode_record(encoder.encode(record), record.catalogue);
+  ASSERT_TRUE(decoded.has_value());
+  EXPECT_EQ(decoded->attempts, record.attempts);
+}
+
 TEST(DecisionRecord, is_small) {
   RecordEncoder encoder;
   EXPECT_LT(encoder.encode(sample_record()).size(), 160U);

@@ -1,5 +1,7 @@
 #include "base/os/memory.h"
 
+#include <unistd.h>
+
 #include <charconv>
 #include <optional>
 #include <string>
@@ -68,6 +70,14 @@ MemoryState memory_state() {
                     .available_bytes = meminfo_bytes(meminfo, "MemAvailable")};
   narrow_by_groups(state);
   return state;
+}
+
+std::uint64_t resident_bytes(pid_t process) {
+  // Pages: whole size, then resident ones.
+  const std::string pages = text_of("/proc/" + std::to_string(process) + "/statm");
+  const std::size_t space = pages.find(' ');
+  if (space == std::string::npos) return 0;
+  return number_of(pages.substr(space + 1)).value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace molly::base

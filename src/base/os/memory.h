@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string_view>
 
@@ -12,6 +14,9 @@ struct MemoryState {
 
 // Reads /proc/meminfo and the limits of our control group (v2, v1). Zeros when neither can be read.
 MemoryState memory_state();
+
+// What a process holds in memory, mapped files included; 0 when it is gone.
+std::uint64_t resident_bytes(pid_t process);
 
 // The "Name: N kB" line of a meminfo text, in bytes; 0 when absent.
 std::uint64_t meminfo_bytes(std::string_view meminfo, std::string_view name);

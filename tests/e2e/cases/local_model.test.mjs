@@ -20,6 +20,19 @@ scenario('with nothing configured the embedded model answers', async () => {
   assert.match(response.headers.get('x-molly-route'), /nano/);
 });
 
+scenario('who starts the server sees where it listens, how to call it and when the model is ready', async () => {
+  await until(() => /nano is ready after [\d.]+ (ms|s)/.test(molly.log()), 'the model to be announced');
+  const shown = molly.log();
+  assert.ok(shown.includes(`listens on ${molly.url}\n`), shown);
+  assert.ok(shown.includes(`base URL ${molly.url}/v1, model "auto"`), shown);
+  assert.match(shown, /^ {2}nano +T0 {2}device +(cold|ready)/m);
+  assert.ok(!shown.includes('\r'), 'no bar where there is no terminal');
+  const [, curl] = /^ {2}curl +(curl [^]*?}')$/m.exec(shown);
+  const { execFileSync } = await import('node:child_process');
+  const answer = JSON.parse(execFileSync('sh', ['-c', `${curl} -sS --max-time 60`], { encoding: 'utf8' }));
+  assert.ok(answer.choices[0].message.content.length > 0);
+});
+
 scenario('the embedded model streams with usage', async () => {
   const stream = await client().chat.completions.create({ model: 'nano', messages, max_tokens: 12, stream: true, stream_options: { include_usage: true } });
   const { chunks, text } = await gather(stream);
@@ -72,7 +85,26 @@ scenario('a prompt that does not fit is a typed error, never a cut', async () =>
   const error = await failureOf(client().chat.completions.create({ model: 'nano', messages: [{ role: 'user', content: 'many words '.repeat(100_000) }], max_tokens: 4 }));
   assert.equal(error.status, 400);
   assert.equal(error.code, 'context_length_exceeded');
+  assert.match(error.message, /the prompt has \d{5,} tokens, and the context of nano holds \d+/);
+  const record = await molly.runJson(['explain', error.headers.get('x-molly-trace')]);
+  assert.ok(record.capability.exact_tokens > 50_000);
+  assert.deepEqual(record.attempts.map((one) => one.outcome), ['too_long']);
 });
+
+for (const endpoint of ['chat', 'completions']) {
+  scenario(`a prompt whose bytes do not fit but whose tokens do is counted and answered: ${endpoint}`, async () => {
+    const { targets } = await molly.runJson(['status']);
+    const context = targets.find((one) => one.name === 'nano').context_length;
+    const text = 'hello there '.repeat(Math.ceil(context / 9));
+    const body = { model: 'nano', max_tokens: 2, ...(endpoint === 'chat' ? { messages: [{ role: 'user', content: text }] } : { prompt: text }) };
+    const api = endpoint === 'chat' ? client().chat.completions : client().completions;
+    const { data, response } = await api.create(body).withResponse();
+    assert.ok(text.length > context, 'the bound does not fit');
+    const record = await molly.runJson(['explain', response.headers.get('x-molly-trace')]);
+    assert.equal(record.capability.exact_tokens, data.usage.prompt_tokens);
+    assert.ok(record.capability.token_upper_bound > context);
+  });
+}
 
 scenario('an image for a model without eyes is refused with the reason', async () => {
   const image = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } };

@@ -22,6 +22,7 @@ ${target('near', near.url)}
 ${target('far', far.url, far3())}
 [aliases]
 both = ["far", "near"]
+home = ["nano", "far"]
 [[grant]]
 tier = "T3"
 provider = "acme"
@@ -137,6 +138,26 @@ scenario('a decision can be explained afterwards, without content', async () => 
   const json = await molly.run(['explain', trace, '--json']);
   assert.equal(json.code, 0, json.stderr);
   JSON.parse(json.stdout);
+});
+
+scenario('an explanation names the rule that decided', async () => {
+  const ruleFor = async (name, answer) => {
+    const record = await molly.runJson(['explain', answer.headers.get('x-molly-trace')]);
+    return record.targets.find((one) => one.target === name);
+  };
+  const pinned = await asOwner('near', { 'x-molly-application': 'clinic' });
+  assert.deepEqual(await ruleFor('near', pinned), { target: 'near', tier: 'T1', verdict: 'zone_not_allowed', why: 'its zone is not among those that the request allows', rule: 'pin 1 (application clinic)' });
+  const notForMe = await ruleFor('far', await asOwner('far'));
+  assert.equal(notForMe.verdict, 'not_granted');
+  assert.equal(notForMe.rule, 'grant 1 (T3, provider acme)');
+});
+
+scenario('a parameter that the only allowed target cannot honour is the request\'s fault, not a refusal', async () => {
+  const answer = await molly.post('/v1/completions', { model: 'home', prompt: 'def f(', suffix: 'return x' });
+  assert.equal(answer.status, 400);
+  const { error } = await answer.json();
+  assert.match(error.message, /nano: does not honour suffix/);
+  assert.match(error.message, /far: no grant/);
 });
 
 scenario('a refusal can be explained afterwards', async () => {
