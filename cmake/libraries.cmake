@@ -32,3 +32,12 @@ target_link_libraries(lib_metrics INTERFACE prometheus-cpp::core)
 add_library(lib_cli INTERFACE)  # CLI11: headers only
 add_library(lib_edit INTERFACE)
 target_link_libraries(lib_edit INTERFACE PkgConfig::edit)
+
+add_library(lib_ggml INTERFACE)  # tensors and kernels: only for molly-engine
+find_library(GGML ggml REQUIRED)
+find_library(GGML_BASE ggml-base REQUIRED)
+target_link_libraries(lib_ggml INTERFACE ${GGML} ${GGML_BASE})
+add_library(lib_llama INTERFACE)  # vocabularies, samplers, grammars: only for molly-engine
+find_library(LLAMA llama REQUIRED)
+target_link_libraries(lib_llama INTERFACE ${LLAMA} lib_ggml)
+add_library(lib_templates INTERFACE)  # minja and nlohmann-json: headers only

@@ -1,0 +1,95 @@
+#include "engine/adapters/factor_pairs.h"
+
+namespace molly::engine {
+namespace {
+
+std::unexpected<Error> mismatch(const std::string& name, std::string_view factor, std::uint64_t adapter,
+                                std::string_view what, std::uint64_t base) {
+  return refusal(name + ": the adapter's " + std::string(factor) + " has " + std::to_string(adapter) + " " +
+                 std::string(what) + ", the base " + std::to_string(base));
+}
+
+std::vector<float> converted(const StoredMatrix& matrix) {
+  std::vector<float> numbers(matrix.rows * matrix.columns);
+  decode(matrix.format, matrix.bytes, numbers);
+  return numbers;
+}
+
+}  // namespace
+
+std::string name_of(std::uint64_t layer, Projection projection) {
+  return "blk." + std::to_string(layer) + "." + std::string(to_string(projection));
+}
+
+std::string shown(std::string_view name) {
+  constexpr std::size_t longest = 80;
+  std::string text(name.substr(0, longest));
+  for (char& letter : text) {
+    if (letter < ' ' || letter > '~') letter = '?';
+  }
+  return name.size() > longest ? text + "..." : text;
+}
+
+Result<void> FactorPairs::add(const FactorName& name, const StoredMatrix& matrix) {
+  const std::string shown_name = name_of(name.layer, name.projection);
+  if (name.layer >= base_.layers) {
+    return refusal(shown_name + ": the base has only " + std::to_string(base_.layers) + " layers");
+  }
+  auto& pair = pairs_[{static_cast<std::uint32_t>(name.layer), name.projection}];
+  auto& place = name.factor == Factor::a ? pair.a : pair.b;
+  if (place) return refusal(shown_name + ": the adapter has its " + (name.factor == Factor::a ? "A" : "B") + " twice");
+  place = matrix;
+  return {};
+}
+
+Result<void> FactorPairs::check(const Place& place, const Pair& pair) const {
+  const std::string name = name_of(place.first, place.second);
+  if (!pair.b) return refusal(name + ": the adapter has an A but no B");
+  if (!pair.a) return refusal(name + ": the adapter has a B but no A");
+  const auto shape = base_.projections[static_cast<std::size_t>(place.second)];
+  const std::uint64_t rank = pair.a->rows;
+  if (rank == 0 || rank > max_rank) {
+    return refusal(name + ": the adapter's rank is " + std::to_string(rank) + "; it must be 1 to " +
+                   std::to_string(max_rank));
+  }
+  if (pair.b->columns != rank) {
+    return refusal(name + ": the adapter's A has rank " + std::to_string(rank) + ", its B " +
+                   std::to_string(pair.b->columns));
+  }
+  if (pair.a->columns != shape.n_in) return mismatch(name, "A", pair.a->columns, "columns", shape.n_in);
+  if (pair.b->rows != shape.n_out) return mismatch(name, "B", pair.b->rows, "rows", shape.n_out);
+  return {};
+}
+
+Result<LoraTensor> FactorPairs::convert(const Place& place, const Pair& pair, const Scale& scale) const {
+  const auto rank = static_cast<std::uint32_t>(pair.a->rows);
+  const auto factor = scale(place.first, place.second, rank);
+  if (!factor) return std::unexpected(factor.error());
+  LoraTensor tensor{.layer = place.first,
+                    .projection = place.second,
+                    .rank = rank,
+                    .scale = *factor,
+                    .a = converted(*pair.a),
+                    .b = converted(*pair.b)};
+  if (!all_finite(tensor.a) || !all_finite(tensor.b) || !all_finite({{tensor.scale}})) {
+    return refusal(name_of(place.first, place.second) +
+                   ": the adapter holds numbers that are infinite or not a number");
+  }
+  return tensor;
+}
+
+Result<std::vector<LoraTensor>> FactorPairs::tensors(const Scale& scale) const {
+  if (pairs_.empty()) return refusal("the adapter changes nothing: it holds no factors");
+  for (const auto& [place, pair] : pairs_) {
+    if (auto fits = check(place, pair); !fits) return std::unexpected(std::move(fits.error()));
+  }
+  std::vector<LoraTensor> tensors;
+  for (const auto& [place, pair] : pairs_) {
+    auto tensor = convert(place, pair, scale);
+    if (!tensor) return std::unexpected(std::move(tensor.error()));
+    tensors.push_back(*std::move(tensor));
+  }
+  return tensors;
+}
+
+}  // namespace molly::engine

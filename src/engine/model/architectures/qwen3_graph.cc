@@ -1,0 +1,23 @@
+#include "engine/model/architectures/dense.h"
+#include "engine/model/graph.h"
+
+namespace molly::engine {
+
+// As llama, with a norm over each head of q and k before they are rotated (Yang et al., Qwen3, arXiv 2505.09388,
+// section 2).
+ggml_tensor* qwen3_layers(ForwardGraph& graph, ggml_tensor* embeddings) {
+  const ModelConfig& config = graph.config();
+  ggml_tensor* x = embeddings;
+  for (std::uint32_t layer = 0; layer < config.n_layer; ++layer) {
+    const LayerWeights& weights = graph.weights().layers[layer];
+    const auto qkv = graph.project(weights.qkv, graph.norm(x, weights.attn_norm));
+    ggml_tensor* q = graph.rotate(graph.norm(graph.heads(qkv[0], config.n_head), weights.q_norm));
+    ggml_tensor* k = graph.rotate(graph.norm(graph.heads(qkv[1], config.n_head_kv), weights.k_norm));
+    x = graph.add(x, graph.project(weights.attn_output, graph.attend(layer, q, k, qkv[2])));
+    ggml_tensor* gated = graph.gated(weights.gate_up, graph.norm(x, weights.ffn_norm));
+    x = graph.add(x, graph.project(weights.ffn_down, gated));
+  }
+  return x;
+}
+
+}  // namespace molly::engine

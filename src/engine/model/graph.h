@@ -1,0 +1,95 @@
+#pragma once
+
+#include <ggml.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/model/config.h"
+#include "engine/model/step.h"
+#include "engine/model/weights.h"
+
+namespace molly::engine {
+
+// Who computes adapters and attention: own kernels over the pool, or ggml's stock operations (mul_mat_id over stacked
+// factors, page gather and flash attention), which are the exact oracle and the way for backends without custom
+// operations.
+enum class Kernels : std::uint8_t { own, stock };
+
+// One linear's adapter operations; the address is what ggml hands back to them.
+struct LoraOperation {
+  StepData* step = nullptr;
+  std::size_t linear = 0;
+  Isa isa = Isa::scalar;
+};
+
+struct AttentionOperation {
+  StepData* step = nullptr;
+  PagedKv pages;  // of one layer
+  std::uint32_t n_head = 0;
+  float scale = 1;
+  Isa isa = Isa::scalar;
+};
+
+// What a model's graphs share: fixed for its life.
+struct Operations {
+  std::vector<LoraOperation> loras;            // by StepData::linear_number
+  std::vector<AttentionOperation> attentions;  // by layer
+};
+
+// The building blocks of one forward pass over `rows` tokens, in the words of the papers.
+class ForwardGraph {
+ public:
+  struct Inputs {
+    ggml_tensor* tokens = nullptr;     // I32 [rows]
+    ggml_tensor* positions = nullptr;  // I32 [rows]
+    ggml_tensor* outputs = nullptr;    // I32 [outputs]: rows that are read; null when all are
+  };
+
+  ForwardGraph(const ModelConfig& config, const Weights& weights, RopePairs rope, StepData& step,
+               Operations& operations, std::uint32_t rows, bool with_adapters);
+
+  const ModelConfig& config() const { return config_; }
+  const Weights& weights() const { return weights_; }
+  std::uint32_t rows() const { return rows_; }
+
+  ggml_tensor* embed();
+  // RMSNorm (Zhang and Sennrich, arXiv 1910.07467), times `weight`.
+  ggml_tensor* norm(ggml_tensor* x, ggml_tensor* weight);
+  ggml_tensor* add(ggml_tensor* left, ggml_tensor* right);
+  // The projections that were fused or not, each as a view [columns, rows], in the order of their segments.
+  std::vector<ggml_tensor*> project(const std::vector<Linear>& linears, ggml_tensor* x);
+  ggml_tensor* project(const Linear& linear, ggml_tensor* x);
+  // [heads * head_dim, rows] as [head_dim, heads, rows].
+  ggml_tensor* heads(ggml_tensor* x, std::uint32_t count);
+  ggml_tensor* rotate(ggml_tensor* heads);
+  // Stores k and v in the pages, attends over all positions before and at each row; [n_head * head_dim, rows].
+  ggml_tensor* attend(std::uint32_t layer, ggml_tensor* q, ggml_tensor* k, ggml_tensor* v);
+  // silu(gate) * up (Shazeer, arXiv 2002.05202).
+  ggml_tensor* gated(const std::vector<Linear>& gate_up, ggml_tensor* x);
+  // Final norm of the rows that are read, and logits over the vocabulary.
+  void finish(ggml_tensor* state, std::uint32_t outputs);
+
+  const Inputs& inputs() const { return inputs_; }
+  ggml_tensor* hidden() const { return hidden_; }  // [n_embd, outputs]
+  ggml_tensor* logits() const { return logits_; }  // [n_vocab, outputs]
+  ggml_cgraph* graph() const { return graph_; }
+
+ private:
+  ggml_tensor* adapted(const Linear& linear, ggml_tensor* x, ggml_tensor* y);
+
+  const ModelConfig& config_;
+  const Weights& weights_;
+  RopePairs rope_;
+  StepData& step_;
+  Operations& operations_;
+  std::uint32_t rows_;
+  bool with_adapters_;
+  Context context_;
+  ggml_cgraph* graph_ = nullptr;
+  Inputs inputs_;
+  ggml_tensor* hidden_ = nullptr;
+  ggml_tensor* logits_ = nullptr;
+};
+
+}  // namespace molly::engine

@@ -1,0 +1,28 @@
+#include "engine/schedule/generation.h"
+
+#include <algorithm>
+#include <format>
+
+namespace molly::engine {
+
+std::vector<AdapterWeight> canonical(std::vector<AdapterWeight> adapters) {
+  std::ranges::stable_sort(adapters, {}, &AdapterWeight::adapter);
+  std::vector<AdapterWeight> merged;
+  for (const auto& share : adapters) {
+    if (!merged.empty() && merged.back().adapter == share.adapter) {
+      merged.back().weight += share.weight;
+    } else {
+      merged.push_back(share);
+    }
+  }
+  std::erase_if(merged, [](const AdapterWeight& share) { return share.weight == 0; });
+  return merged;
+}
+
+std::string computation_of(std::span<const AdapterWeight> adapters) {
+  std::string text;
+  for (const auto& [adapter, weight] : adapters) text += std::format("{}*{};", adapter, weight);
+  return text;
+}
+
+}  // namespace molly::engine

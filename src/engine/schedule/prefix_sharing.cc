@@ -1,0 +1,68 @@
+#include <algorithm>
+
+#include "engine/schedule/scheduler_state.h"
+
+namespace molly::engine {
+namespace {
+
+std::uint32_t common_tokens(std::span<const Token> left, std::span<const Token> right) {
+  return static_cast<std::uint32_t>(std::ranges::mismatch(left, right).in1 - left.begin());
+}
+
+std::span<const Token> reusable_tokens(const Sequence& sequence) {
+  return std::span(sequence.tokens).first(sequence.reusable());
+}
+
+std::span<const Token> computed_tokens(const Sequence& sequence) {
+  return std::span(sequence.tokens).first(sequence.computed);
+}
+
+}  // namespace
+
+// Whether one that runs is about to compute a page or more that this one could take over. It is told to pause there, so
+// that it does not run away with its own tokens meanwhile.
+bool Scheduler::State::waits_for_prefix(const Sequence& sequence) {
+  if (sequence.key.domain.empty()) return false;
+  const auto wanted = reusable_tokens(sequence);
+  Sequence* leader = nullptr;
+  std::uint32_t known = 0;
+  std::uint32_t known_soon = 0;
+  for (const auto& other : running) {
+    if (other->key != sequence.key) continue;
+    known = std::max(known, common_tokens(wanted, computed_tokens(*other)));
+    const auto soon = common_tokens(wanted, other->tokens);
+    if (other->request.priority < sequence.request.priority || soon <= known_soon) continue;
+    known_soon = soon;
+    leader = other.get();
+  }
+  if (leader == nullptr || known_soon < known + executor.page_tokens()) return false;
+  leader->pause_at = std::min(leader->pause_at, known_soon);
+  return true;
+}
+
+KnownPrefix Scheduler::State::known_prefix(const Sequence& sequence) {
+  if (sequence.key.domain.empty() || sequence.reusable() == 0) return {};
+  const Sequence* source = nullptr;
+  std::uint32_t tokens = 0;
+  for (const auto& other : running) {
+    if (other->key != sequence.key) continue;
+    const auto common = common_tokens(reusable_tokens(sequence), computed_tokens(*other));
+    if (common <= tokens) continue;
+    tokens = common;
+    source = other.get();
+  }
+  auto cached = prefixes.match(sequence.key, std::span(sequence.tokens).first(sequence.reusable() + 1), now);
+  if (cached.tokens >= tokens) return {.pages = std::move(cached.pages), .partial = {}, .tokens = cached.tokens};
+  pool.release(cached.pages);
+  const auto full = tokens / executor.page_tokens();
+  KnownPrefix prefix{.pages = {source->pages.begin(), source->pages.begin() + full}, .partial = {}, .tokens = tokens};
+  pool.retain(prefix.pages);
+  if (tokens % executor.page_tokens() != 0) prefix.partial = source->pages[full];
+  return prefix;
+}
+
+void Scheduler::State::remember(const Sequence& sequence) {
+  prefixes.insert(sequence.key, computed_tokens(sequence), sequence.pages, now);
+}
+
+}  // namespace molly::engine

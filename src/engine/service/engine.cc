@@ -1,0 +1,259 @@
+#include "engine/service/engine.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <future>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "engine/service/file_version.h"
+
+namespace molly::engine {
+namespace {
+
+using Clock = Scheduler::Clock;
+
+// How long the thread sleeps when nothing can run: adapters being loaded and deadlines are looked at this often.
+constexpr std::chrono::milliseconds idle_wait{50};
+
+std::string token_text(const Vocabulary& vocabulary, std::optional<Token> token) {
+  return token ? vocabulary.piece(*token, SpecialTokens::parsed) : std::string();
+}
+
+Result<std::unique_ptr<ChatTemplate>> read_template(const Model& model, const Vocabulary& vocabulary) {
+  if (model.file().chat_template.empty()) return nullptr;
+  return ChatTemplate::parse(model.file().chat_template, token_text(vocabulary, vocabulary.beginning()),
+                             token_text(vocabulary, vocabulary.end()));
+}
+
+}  // namespace
+
+struct Engine::State {
+  EngineOptions options;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Vocabulary> vocabulary;
+  std::unique_ptr<ChatTemplate> chat_template;
+  std::unique_ptr<Forward> forward;
+  std::unique_ptr<PagePool> pool;
+  std::unique_ptr<PrefixTree> prefixes;
+  std::unique_ptr<AdapterCache> adapters;
+  std::unique_ptr<Scheduler> scheduler;
+
+  mutable std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<std::function<void()>> tasks;
+  bool stopping = false;
+  bool woken = false;
+  std::atomic<GenerationId> next_id{1};
+  std::map<GenerationId, GenerationId> scheduled;  // ours to the scheduler's; engine thread
+  std::thread thread;
+
+  void post(std::function<void()> task) {
+    {
+      const std::lock_guard lock(mutex);
+      tasks.push_back(std::move(task));
+    }
+    wake.notify_one();
+  }
+
+  template <class Function>
+  auto call(Function function) {
+    using Value = std::invoke_result_t<Function>;
+    auto task = std::make_shared<std::packaged_task<Value()>>(std::move(function));
+    auto result = task->get_future();
+    post([task] { (*task)(); });
+    return result.get();
+  }
+
+  void run_tasks(bool may_wait) {
+    std::deque<std::function<void()>> taken;
+    {
+      std::unique_lock lock(mutex);
+      if (may_wait) wake.wait_for(lock, idle_wait, [&] { return stopping || woken || !tasks.empty(); });
+      woken = false;
+      taken.swap(tasks);
+    }
+    for (auto& task : taken) task();
+  }
+
+  bool is_stopping() const {
+    const std::lock_guard lock(mutex);
+    return stopping;
+  }
+
+  void run() {
+    bool busy = false;
+    while (!is_stopping()) {
+      run_tasks(!busy);
+      adapters->poll(Clock::now());
+      busy = scheduler->step(Clock::now());
+    }
+    run_tasks(false);
+    for (const auto& [ours, theirs] : scheduled) scheduler->cancel(theirs);
+  }
+
+  void submit_now(GenerationId id, GenerationRequest request);
+};
+
+namespace {
+
+// Passes everything on, and forgets the generation's number at its end.
+class EndingSink : public TokenSink {
+ public:
+  EndingSink(std::shared_ptr<TokenSink> sink, std::function<void()> ended)
+      : sink_(std::move(sink)), ended_(std::move(ended)) {}
+  Reaction on_token(const Choice& choice) override { return sink_->on_token(choice); }
+  void on_prompt_logprobs(std::span<const TokenLogprob> logprobs) override { sink_->on_prompt_logprobs(logprobs); }
+  void on_embedding(std::span<const float> embedding) override { sink_->on_embedding(embedding); }
+  void on_end(FinishReason reason, const GenerationTimings& timings) override {
+    sink_->on_end(reason, timings);
+    ended_();
+  }
+  void on_error(Error error, const GenerationTimings& timings) override {
+    sink_->on_error(std::move(error), timings);
+    ended_();
+  }
+
+ private:
+  std::shared_ptr<TokenSink> sink_;
+  std::function<void()> ended_;
+};
+
+}  // namespace
+
+void Engine::State::submit_now(GenerationId id, GenerationRequest request) {
+  const std::shared_ptr<TokenSink> sink = request.sink;
+  // Ending inside submit() is possible; then there is nothing to remember.
+  auto ended = std::make_shared<bool>(false);
+  request.sink = std::make_shared<EndingSink>(sink, [this, id, ended] {
+    *ended = true;
+    scheduled.erase(id);
+  });
+  const auto submitted = scheduler->submit(std::move(request), Clock::now());
+  if (!submitted) return sink->on_error(submitted.error(), {});
+  if (!*ended) scheduled.emplace(id, *submitted);
+}
+
+Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
+  auto state = std::make_unique<State>();
+  state->options = options;
+  if (state->options.name.empty()) state->options.name = options.model.stem().string();
+  auto backend = Backend::open(options.backend);
+  if (!backend) return std::unexpected(backend.error());
+  state->backend = std::move(*backend);
+  auto model = Model::load(options.model, *state->backend);
+  if (!model) return std::unexpected(model.error());
+  state->model = std::move(*model);
+  auto vocabulary = Vocabulary::open(options.model);
+  if (!vocabulary) return std::unexpected(vocabulary.error());
+  state->vocabulary = std::move(*vocabulary);
+  auto chat_template = read_template(*state->model, *state->vocabulary);
+  if (!chat_template) return std::unexpected(chat_template.error());
+  state->chat_template = std::move(*chat_template);
+  const std::size_t page = page_bytes(state->model->config(), options.page_tokens, options.kv_type);
+  const auto pages = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.pool_bytes / page, 2));
+  auto forward = Forward::create(
+      *state->model, *state->backend,
+      {.pages = pages, .page_tokens = options.page_tokens, .kv_type = options.kv_type, .max_rows = options.max_rows});
+  if (!forward) return std::unexpected(forward.error());
+  state->forward = std::move(*forward);
+  State* const s = state.get();
+  state->pool = std::make_unique<PagePool>(pages);
+  state->prefixes = std::make_unique<PrefixTree>(*state->pool, options.page_tokens);
+  state->adapters = std::make_unique<AdapterCache>(
+      *state->pool, PageMemory{[s](PageId id) { return s->forward->page_address(id); }},
+      [s](const std::filesystem::path& file) -> Result<AdapterImage> {
+        const auto read = read_lora_file(file, s->model->base_shape());
+        if (!read) return std::unexpected(read.error());
+        return make_image(*read, s->options.adapter_type, s->forward->bytes_of_page());
+      },
+      AdapterCacheOptions{.warm_bytes = options.warm_bytes, .layers = state->model->config().n_layer});
+  state->adapters->on_loaded([s] {
+    {
+      const std::lock_guard lock(s->mutex);
+      s->woken = true;
+    }
+    s->wake.notify_one();
+  });
+  state->scheduler =
+      std::make_unique<Scheduler>(*state->forward, *state->pool, *state->prefixes, *state->adapters, options.schedule);
+  state->thread = std::thread([s] { s->run(); });
+  return std::unique_ptr<Engine>(new Engine(std::move(state)));
+}
+
+Engine::Engine(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Engine::~Engine() {
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->stopping = true;
+  }
+  state_->wake.notify_one();
+  state_->thread.join();
+}
+
+GenerationId Engine::submit(GenerationRequest request) {
+  const GenerationId id = state_->next_id.fetch_add(1);
+  auto shared = std::make_shared<GenerationRequest>(std::move(request));
+  state_->post([s = state_.get(), id, shared] { s->submit_now(id, std::move(*shared)); });
+  return id;
+}
+
+void Engine::cancel(GenerationId id) {
+  state_->post([s = state_.get(), id] {
+    const auto found = s->scheduled.find(id);
+    if (found != s->scheduled.end()) s->scheduler->cancel(found->second);
+  });
+}
+
+Result<AdapterId> Engine::add_adapter(std::string name, const std::filesystem::path& file) {
+  auto version = file_version(file);
+  if (!version) return std::unexpected(version.error());
+  return state_->call([&] { return state_->adapters->add(std::move(name), file, std::move(*version)); });
+}
+
+Result<void> Engine::remove_adapter(std::string_view name) {
+  return state_->call([&] { return state_->adapters->remove(name); });
+}
+
+Result<void> Engine::prefetch_adapter(std::string_view name) {
+  return state_->call([&]() -> Result<void> {
+    const auto id = state_->adapters->find(name);
+    if (!id) return failure(ErrorCode::not_found, "there is no adapter '" + std::string(name) + "'", "name");
+    state_->adapters->prefetch(*id);
+    return {};
+  });
+}
+
+std::optional<AdapterId> Engine::find_adapter(std::string_view name) const {
+  return state_->call([&] { return state_->adapters->find(name); });
+}
+
+std::vector<AdapterStatus> Engine::adapters() const {
+  return state_->call([&] { return state_->adapters->status(); });
+}
+
+EngineStatus Engine::status() const {
+  return state_->call([s = state_.get()] {
+    return EngineStatus{.counters = s->scheduler->counters(),
+                        .adapters = s->adapters->counters(),
+                        .running = s->scheduler->running(),
+                        .waiting = s->scheduler->waiting(),
+                        .pages = s->pool->size(),
+                        .free_pages = s->pool->free(),
+                        .prefix_pages = s->prefixes->pages(),
+                        .adapter_pages = s->pool->held(PageUse::adapter),
+                        .page_bytes = s->forward->bytes_of_page()};
+  });
+}
+
+const Model& Engine::model() const { return *state_->model; }
+const Vocabulary& Engine::vocabulary() const { return *state_->vocabulary; }
+const ChatTemplate* Engine::chat_template() const { return state_->chat_template.get(); }
+const EngineOptions& Engine::options() const { return state_->options; }
+
+}  // namespace molly::engine

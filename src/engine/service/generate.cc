@@ -1,0 +1,223 @@
+#include "engine/service/generate.h"
+
+#include <algorithm>
+#include <format>
+
+#include "base/json_writer.h"
+#include "engine/service/logprobs.h"
+#include "wire/json_reader.h"
+#include "wire/openai.h"
+
+namespace molly::engine {
+namespace {
+
+namespace asio = boost::asio;
+
+double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
+
+// llama-server's name and figures where it has them.
+RawJson timings_json(const GenerationTimings& timings, const Usage& usage) {
+  base::JsonWriter json;
+  const auto prompt = usage.prompt_tokens - usage.cached_tokens.value_or(0);
+  const auto rate = [](std::uint64_t count, double time) { return time > 0 ? static_cast<double>(count) / time : 0.0; };
+  json.begin_object().member("cache_n", usage.cached_tokens.value_or(0)).member("prompt_n", prompt);
+  json.member("prompt_ms", 1e3 * seconds(timings.prefill));
+  json.member("prompt_per_second", rate(prompt, seconds(timings.prefill)));
+  json.member("predicted_n", usage.completion_tokens).member("predicted_ms", 1e3 * seconds(timings.decode));
+  json.member("predicted_per_second", rate(usage.completion_tokens, seconds(timings.decode)));
+  json.member("queued_ms", 1e3 * seconds(timings.queued)).member("draft_n", timings.drafted_tokens);
+  json.member("draft_n_accepted", timings.accepted_tokens).member("preemptions", timings.preemptions).end_object();
+  return {std::move(json).text()};
+}
+
+// [1,2,3], or [[1,2],[3]].
+Result<std::vector<std::vector<Token>>> token_prompts(const RawJson& text, std::uint32_t vocabulary) {
+  std::vector<std::vector<Token>> out;
+  wire::JsonReader in(text.text);
+  const auto read_token = [&] { return static_cast<Token>(in.unsigned_integer(vocabulary - 1)); };
+  in.array([&](std::uint32_t index) {
+    if (in.peek() == wire::JsonReader::Kind::array) {
+      out.emplace_back();
+      in.array([&](std::uint32_t) { out.back().push_back(read_token()); });
+    } else {
+      if (index == 0) out.emplace_back();
+      out.back().push_back(read_token());
+    }
+  });
+  in.expect_end();
+  if (in.ok()) return out;
+  return failure(ErrorCode::invalid_request, "prompt" + in.path() + " " + in.problem(), "prompt");
+}
+
+bool renders_beginning(std::string_view prompt, const Vocabulary& vocabulary) {
+  const auto beginning = vocabulary.beginning();
+  if (!beginning) return false;
+  const std::string text = vocabulary.piece(*beginning, SpecialTokens::parsed);
+  return !text.empty() && prompt.starts_with(text);
+}
+
+Result<std::vector<std::vector<Token>>> chat_prompt(const Engine& engine, const Request& request,
+                                                    const Parameters& parameters) {
+  if (engine.chat_template() == nullptr) {
+    return failure(ErrorCode::unsupported_parameter, "this model has no chat template: use /v1/completions",
+                   "messages");
+  }
+  const auto prompt = engine.chat_template()->render(request, {.extra_json = parameters.template_variables});
+  if (!prompt) return std::unexpected(prompt.error());
+  const Vocabulary& vocabulary = engine.vocabulary();
+  const auto beginning = renders_beginning(*prompt, vocabulary) ? Beginning::bare : Beginning::as_model_wants;
+  return std::vector<std::vector<Token>>{vocabulary.tokenize(*prompt, SpecialTokens::parsed, beginning)};
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, const Request& request,
+                                                      const Parameters& parameters) {
+  if (request.endpoint == Endpoint::chat) return chat_prompt(engine, request, parameters);
+  if (!request.token_prompt.text.empty()) return token_prompts(request.token_prompt, engine.vocabulary().size());
+  std::vector<std::vector<Token>> out;
+  for (const std::string& prompt : request.prompts) {
+    out.push_back(engine.vocabulary().tokenize(prompt, SpecialTokens::parsed, Beginning::as_model_wants));
+  }
+  if (out.empty()) return failure(ErrorCode::invalid_request, "prompt is required", "prompt");
+  return out;
+}
+
+Generation::Generation(Engine& engine, Endpoint endpoint, Parameters parameters, asio::any_io_executor executor)
+    : engine_(engine),
+      endpoint_(endpoint),
+      parameters_(std::move(parameters)),
+      mailbox_(std::make_shared<Mailbox>(std::move(executor))) {}
+
+Generation::~Generation() {
+  for (const Running& running : running_) {
+    if (!running.ended) engine_.cancel(running.id);
+  }
+}
+
+Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Request& request,
+                                                      asio::any_io_executor executor) {
+  static constexpr wire::ParameterSupport support{.tools = false,
+                                                  .parallel_tool_calls = false,
+                                                  .best_of = false,
+                                                  .suffix = false,
+                                                  .echo = false,
+                                                  .reasoning_effort = false,
+                                                  .image = false,
+                                                  .audio = false,
+                                                  .file = false,
+                                                  .opaque_parts = false};
+  if (const auto unsupported = wire::unsupported_parameters(request, support); !unsupported.empty()) {
+    return failure(ErrorCode::unsupported_parameter, "the engine does not honour " + unsupported.front(),
+                   unsupported.front());
+  }
+  auto parameters = read_parameters(request);
+  if (!parameters) return std::unexpected(parameters.error());
+  const auto prompts = prompt_tokens(engine, request, *parameters);
+  if (!prompts) return std::unexpected(prompts.error());
+  std::unique_ptr<Generation> out(
+      new Generation(engine, request.endpoint, std::move(*parameters), std::move(executor)));
+  if (auto submitted = out->submit(request, *prompts); !submitted) return std::unexpected(submitted.error());
+  return out;
+}
+
+Result<void> Generation::submit(const Request& request, std::span<const std::vector<Token>> prompts) {
+  constexpr std::uint32_t most_choices = 128;
+  constexpr std::uint32_t usual_max_tokens = 1 << 20;  // the context ends it
+  const std::uint32_t choices = request.n.value_or(1);
+  if (choices == 0 || choices * prompts.size() > most_choices) {
+    return failure(ErrorCode::invalid_request, std::format("n must be 1 to {}", most_choices), "n");
+  }
+  std::vector<AdapterWeight> adapters;
+  for (const auto& [name, weight] : parameters_.adapters) {
+    const auto id = engine_.find_adapter(name);
+    if (!id) return failure(ErrorCode::not_found, "there is no adapter '" + name + "'", "adapter");
+    adapters.push_back({*id, weight});
+  }
+  if (parameters_.confidence) parameters_.sampling.top_logprobs = std::max(parameters_.sampling.top_logprobs, 2U);
+  std::vector<GenerationRequest> wanted;
+  for (const std::vector<Token>& prompt : prompts) {
+    usage_.prompt_tokens += prompt.size();
+    for (std::uint32_t choice = 0; choice < choices; ++choice) {
+      SamplingSettings sampling = parameters_.sampling;
+      if (sampling.seed) *sampling.seed += choice;
+      auto chooser = make_chooser(engine_.vocabulary(), sampling, prompt);
+      if (!chooser) return std::unexpected(chooser.error());
+      GenerationRequest one;
+      one.prompt = prompt;
+      one.max_tokens = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(request.sampling.max_tokens.value_or(usual_max_tokens), usual_max_tokens));
+      one.adapters = adapters;
+      one.domain = parameters_.cache_domain;
+      one.member = parameters_.member;
+      one.priority = parameters_.priority;
+      if (parameters_.deadline_ms > 0) {
+        one.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters_.deadline_ms);
+      }
+      one.drafting = parameters_.drafting;
+      one.task_class = parameters_.task_class;
+      one.chooser = std::move(*chooser);
+      one.sink = std::make_shared<ChoiceSink>(wanted.size(), engine_.vocabulary(), request.sampling.stop, mailbox_);
+      wanted.push_back(std::move(one));
+    }
+  }
+  for (GenerationRequest& one : wanted) running_.push_back({.id = engine_.submit(std::move(one))});
+  return {};
+}
+
+ChoiceDelta Generation::delta_of(std::size_t choice, Piece piece) {
+  Running& running = running_[choice];
+  ChoiceDelta delta{.index = static_cast<std::uint32_t>(choice)};
+  if (!std::exchange(running.begun, true) && endpoint_ == Endpoint::chat) delta.role = Role::assistant;
+  if (parameters_.logprobs) {
+    delta.logprobs = endpoint_ == Endpoint::chat
+                         ? chat_logprobs(engine_.vocabulary(), piece.tokens)
+                         : completion_logprobs(engine_.vocabulary(), piece.tokens, running.text_bytes);
+  }
+  if (parameters_.confidence) delta.extra.emplace_back("confidence", confidence(piece.tokens));
+  running.text_bytes += piece.text.size();
+  delta.text = std::move(piece.text);
+  return delta;
+}
+
+void Generation::add_end(std::size_t choice, const Ended& ended, std::vector<Event>& events) {
+  ChoiceDelta delta =
+      running_[choice].begun ? ChoiceDelta{.index = static_cast<std::uint32_t>(choice)} : delta_of(choice, Piece{});
+  delta.finish = ended.reason == FinishReason::length ? molly::FinishReason::length : molly::FinishReason::stop;
+  events.emplace_back(std::move(delta));
+  running_[choice].ended = true;
+  usage_.completion_tokens += ended.tokens;
+  usage_.cached_tokens = usage_.cached_tokens.value_or(0) + ended.timings.cached_tokens;
+  timings_ = ended.timings;
+  if (++ended_ < running_.size()) return;
+  UsageReport report{.usage = usage_, .answer_extra = {}};
+  report.answer_extra.emplace_back("timings", timings_json(timings_, usage_));
+  events.emplace_back(std::move(report));
+  events.emplace_back(Done{});
+}
+
+void Generation::add_events(Addressed addressed, std::vector<Event>& events) {
+  if (auto* piece = std::get_if<Piece>(&addressed.letter)) {
+    events.emplace_back(delta_of(addressed.choice, std::move(*piece)));
+  } else if (const auto* ended = std::get_if<Ended>(&addressed.letter)) {
+    add_end(addressed.choice, *ended, events);
+  } else if (auto* error = std::get_if<Error>(&addressed.letter)) {
+    running_[addressed.choice].ended = true;
+    events.emplace_back(Failed{std::move(*error)});
+  }
+}
+
+asio::awaitable<std::vector<Event>> Generation::next() {
+  std::vector<Event> events;
+  if (!std::exchange(started_, true)) events.emplace_back(Started{.model = engine_.options().name});
+  while (true) {
+    for (Addressed& addressed : co_await mailbox_->receive()) {
+      add_events(std::move(addressed), events);
+      // One choice that failed ends the answer; destroying us cancels the others.
+      if (!events.empty() && std::holds_alternative<Failed>(events.back())) co_return events;
+    }
+    if (events.size() > 1 || (!events.empty() && !std::holds_alternative<Started>(events.front()))) co_return events;
+  }
+}
+
+}  // namespace molly::engine

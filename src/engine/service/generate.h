@@ -1,0 +1,59 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/event.h"
+#include "core/request.h"
+#include "engine/service/engine.h"
+#include "engine/service/mailbox.h"
+#include "engine/service/parameters.h"
+
+namespace molly::engine {
+
+// The tokens of a request's prompt (or prompts), as they would be computed. invalid_request, unsupported_parameter.
+Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, const Request& request,
+                                                      const Parameters& parameters);
+
+// One request of the API under way: all its choices, as typed events. Destroying it early cancels them.
+class Generation {
+ public:
+  // Checks, renders, tokenizes and submits. Errors as the API reports them.
+  static Result<std::unique_ptr<Generation>> begin(Engine& engine, const Request& request,
+                                                   boost::asio::any_io_executor executor);
+  ~Generation();
+  Generation(const Generation&) = delete;
+  Generation& operator=(const Generation&) = delete;
+
+  // The next events, at least one; Done or Failed is the last. Choices are interleaved as their tokens come.
+  boost::asio::awaitable<std::vector<Event>> next();
+
+ private:
+  struct Running {
+    GenerationId id = 0;
+    bool begun = false;
+    bool ended = false;
+    std::size_t text_bytes = 0;  // sent so far, for text_offset
+  };
+
+  Generation(Engine& engine, Endpoint endpoint, Parameters parameters, boost::asio::any_io_executor executor);
+  Result<void> submit(const Request& request, std::span<const std::vector<Token>> prompts);
+  ChoiceDelta delta_of(std::size_t choice, Piece piece);
+  void add_end(std::size_t choice, const Ended& ended, std::vector<Event>& events);
+  void add_events(Addressed addressed, std::vector<Event>& events);
+
+  Engine& engine_;
+  Endpoint endpoint_;
+  Parameters parameters_;
+  std::shared_ptr<Mailbox> mailbox_;
+  std::vector<Running> running_;
+  Usage usage_;
+  GenerationTimings timings_;  // of the last choice that ended
+  std::size_t ended_ = 0;
+  bool started_ = false;
+};
+
+}  // namespace molly::engine

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/request.h"
+#include "engine/schedule/generation.h"
+#include "engine/text/sampler.h"
+
+namespace molly::engine {
+
+// A request's parameters in the engine's terms. Beside OpenAI's and llama-server's names, the engine's own:
+//   adapter        name of one adapter
+//   adapter_mix    object of names and weights
+//   cache_domain   whose cached prefixes may be shared; absent: nobody's
+//   member         for fairness between members
+//   priority       whole number, higher first
+//   deadline_ms    from now on
+//   drafting       "off", "ngram" or "model"
+//   task_class     for the governor of drafting
+//   confidence     true: token-level confidence in the answer's extra members
+struct Parameters {
+  SamplingSettings sampling;
+  std::vector<std::pair<std::string, float>> adapters;
+  std::string cache_domain;
+  std::string member;
+  std::int32_t priority = 0;
+  std::uint64_t deadline_ms = 0;  // 0: none
+  Drafting drafting = Drafting::off;
+  std::string task_class;
+  bool confidence = false;
+  bool echo = false;
+  bool logprobs = false;
+  std::string template_variables;  // chat_template_kwargs
+};
+
+// invalid_request for a value that is out of range, unsupported_parameter for a name that the engine does not know:
+// nothing is ignored.
+Result<Parameters> read_parameters(const Request& request);
+
+}  // namespace molly::engine

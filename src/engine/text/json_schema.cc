@@ -1,0 +1,20 @@
+#include "engine/text/json_schema.h"
+
+#include "engine/text/grammar_rules.h"
+#include "engine/text/schema_grammar.h"
+
+namespace molly::engine {
+
+Result<std::string> grammar_of_schema(std::string_view schema) {
+  const auto root = parse_json(schema);
+  if (!root) return std::unexpected(root.error());
+  return SchemaGrammar(*root).make();
+}
+
+std::string any_object_grammar() {
+  GrammarRules rules;
+  rules.add("root", rules.json("object"));
+  return rules.text();
+}
+
+}  // namespace molly::engine

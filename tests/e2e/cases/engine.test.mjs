@@ -1,0 +1,133 @@
+// molly-engine as a program: the embedded model over its own HTTP interface on a unix socket.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import fs from 'node:fs';
+import http from 'node:http';
+import path from 'node:path';
+import { after, before, test } from 'node:test';
+import { program, temporaryFolder, top, until, within } from '../harness.mjs';
+
+const folder = temporaryFolder('engine');
+const socketPath = path.join(folder, 'e.sock');
+const key = 'a-key-for-this-test';
+let child;
+let log = '';
+
+function call(method, route, body, headers = {}) {
+  return new Promise((resolve, reject) => {
+    const request = http.request({ socketPath, method, path: route, timeout: 20_000, headers: { authorization: `Bearer ${key}`, ...headers } }, (answer) => {
+      let text = '';
+      answer.setEncoding('utf8');
+      answer.on('data', (piece) => (text += piece));
+      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text, json: () => JSON.parse(text) }));
+      answer.on('error', reject);
+    });
+    request.on('error', reject);
+    request.end(body === undefined ? undefined : JSON.stringify(body));
+  });
+}
+const chat = (more) => call('POST', '/v1/chat/completions', { messages: [{ role: 'user', content: 'Say hello.' }], max_tokens: 12, temperature: 0, ...more });
+const metric = async (name) => Number(new RegExp(`^molly_engine_${name} (\\d+)$`, 'm').exec((await call('GET', '/metrics')).text)[1]);
+
+before(async () => {
+  const keyFile = path.join(folder, 'key');
+  fs.writeFileSync(keyFile, `${key}\n`, { mode: 0o600 });
+  child = spawn(`${program}-engine`, ['serve', '--model', path.join(top, 'models/nano.gguf'), '--listen', `unix:${socketPath}`, '--key-file', keyFile, '--threads', '1', '--pool', '16MiB']);
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (log += bytes));
+  await until(() => call('GET', '/health').then((answer) => answer.status === 200, () => false), `the engine to be ready\n${log}`, 20_000);
+});
+after(async () => {
+  child.kill('SIGTERM');
+  const [code] = await within(10_000, once(child, 'exit'), 'the exit');
+  fs.rmSync(folder, { recursive: true, force: true });
+  assert.equal(code, 0, log);
+});
+
+test('chats, and counts what it did', async () => {
+  const answer = (await chat()).json();
+  assert.ok(answer.choices[0].message.content.length > 0);
+  assert.ok(answer.usage.prompt_tokens > 0 && answer.usage.completion_tokens > 0);
+  assert.ok(answer.timings.predicted_per_second > 0);
+});
+
+test('streams the same text as it answers whole', async () => {
+  const whole = (await chat()).json().choices[0].message.content;
+  const { text } = await chat({ stream: true });
+  const chunks = text.split('\n\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
+  assert.equal(chunks.map((one) => one.choices[0]?.delta?.content ?? '').join(''), whole);
+  assert.ok(text.endsWith('data: [DONE]\n\n'));
+});
+
+test('drafting changes nothing at temperature zero', async () => {
+  const messages = [{ role: 'user', content: 'one two three one two three one two three' }];
+  const plain = (await chat({ messages, max_tokens: 40 })).json();
+  const drafted = (await chat({ messages, max_tokens: 40, drafting: 'ngram' })).json();
+  assert.equal(drafted.choices[0].message.content, plain.choices[0].message.content);
+});
+
+test('a JSON schema binds the output', async () => {
+  const schema = { type: 'object', additionalProperties: false, required: ['mood'], properties: { mood: { enum: ['calm', 'busy'] } } };
+  const answer = await chat({ max_tokens: 60, response_format: { type: 'json_schema', json_schema: { name: 'state', schema } } });
+  assert.ok(['calm', 'busy'].includes(JSON.parse(answer.json().choices[0].message.content).mood));
+});
+
+test('a stop string ends the answer before itself', async () => {
+  const whole = (await chat()).json().choices[0].message.content;
+  const stop = whole.trim().slice(3, 6);
+  const cut = (await chat({ stop: [stop] })).json();
+  assert.equal(cut.choices[0].message.content, whole.slice(0, whole.indexOf(stop)));
+  assert.equal(cut.choices[0].finish_reason, 'stop');
+});
+
+test('tokenize, detokenize and count agree', async () => {
+  const { tokens } = (await call('POST', '/tokenize', { content: 'Hello there' })).json();
+  assert.equal((await call('POST', '/detokenize', { tokens })).json().content, 'Hello there');
+  const body = { messages: [{ role: 'user', content: 'Hello there' }] };
+  const { input_tokens: counted } = (await call('POST', '/v1/chat/completions/input_tokens', body)).json();
+  assert.equal((await chat(body)).json().usage.prompt_tokens, counted);
+});
+
+test('embeddings have length one, and alike texts are nearer', async () => {
+  const { data } = (await call('POST', '/v1/embeddings', { input: ['hello', 'hello', 'a quite different text'] })).json();
+  const inner = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
+  const [one, same, other] = data.map((item) => item.embedding);
+  assert.ok(Math.abs(inner(one, one) - 1) < 1e-3);
+  assert.ok(inner(one, same) > inner(one, other));
+});
+
+test('what it does not know is an error, with the name', async () => {
+  for (const [more, name] of [[{ colour: 'red' }, /colour/], [{ adapter: 'nobody' }, /nobody/], [{ tools: [{ type: 'function', function: { name: 'f' } }] }, /tools/], [{ drafting: 'often' }, /drafting/]]) {
+    const answer = await chat(more);
+    assert.ok(answer.status >= 400 && answer.status < 500, `${answer.status}`);
+    assert.match(answer.json().error.message, name);
+  }
+  assert.equal((await call('POST', '/adapters', { name: 'a', path: '/nonexistent.gguf' })).status, 400);
+});
+
+test('a prompt that is too long is a typed error', async () => {
+  const answer = await chat({ messages: [{ role: 'user', content: 'many words '.repeat(20_000) }] });
+  assert.equal(answer.status, 400);
+  assert.equal(answer.json().error.code, 'context_length_exceeded');
+});
+
+test('without the key nothing but its health is told', async () => {
+  assert.equal((await call('GET', '/metrics', undefined, { authorization: 'Bearer wrong' })).status, 401);
+  assert.equal((await call('GET', '/health', undefined, { authorization: 'Bearer wrong' })).status, 200);
+});
+
+test('many at once are all answered, and no page is lost', async () => {
+  const answers = await Promise.all(Array.from({ length: 40 }, (_, i) => chat({ messages: [{ role: 'user', content: `Say hello to number ${i}.` }], temperature: 1, seed: i })));
+  assert.ok(answers.every((one) => one.status === 200));
+  assert.equal(await metric('running'), 0);
+  assert.equal(await metric('free_pages'), await metric('pages'));
+});
+
+test('a client that leaves frees its place', async () => {
+  const request = http.request({ socketPath, method: 'POST', path: '/v1/chat/completions', headers: { authorization: `Bearer ${key}` } });
+  request.on('error', () => {});
+  request.end(JSON.stringify({ messages: [{ role: 'user', content: 'Count.' }], max_tokens: 100_000, ignore_eos: true, stream: true }));
+  await until(async () => (await metric('running')) === 1, 'it to run').catch(() => {});
+  request.destroy();
+  await until(async () => (await metric('running')) === 0, 'it to be freed');
+});

@@ -1,0 +1,184 @@
+// Times of the engine's own kernels in CPU milliseconds of one thread, best of several; built by hand:
+//   g++-16 -std=c++23 -O2 -Isrc tests/engine/kernels_bench.cc src/engine/kernels/*.cc
+// The model is the one of 350 million parameters that the engine is measured with: 24 layers of width 1024, 16 query
+// heads and 8 key-value heads of 64 numbers, feed-forward 2816.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <iostream>
+#include <print>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "engine/kernels/attention.h"
+#include "engine/kernels/lora.h"
+
+namespace molly::engine {
+namespace {
+
+constexpr std::uint32_t layers = 24;
+constexpr std::uint32_t width = 1024;
+constexpr std::uint32_t width_kv = 512;
+constexpr std::uint32_t feed_forward = 2816;
+constexpr std::uint32_t n_head = 16;
+constexpr std::uint32_t n_head_kv = 8;
+constexpr std::uint32_t head_dim = 64;
+
+double cpu_milliseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+double best_of(int times, const std::function<void()>& work) {
+  double best = 1e30;
+  for (int i = 0; i < times; ++i) {
+    const double start = cpu_milliseconds();
+    work();
+    best = std::min(best, cpu_milliseconds() - start);
+  }
+  return best;
+}
+
+// Memory as the engine's pool has it, filled with small numbers in half precision.
+class Memory {
+ public:
+  explicit Memory(std::size_t bytes) : bytes_(bytes) {
+    data_ = static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (std::getenv("HUGE_PAGES") != nullptr) madvise(data_, bytes, MADV_HUGEPAGE);
+    std::minstd_rand random(7);
+    auto* halves = reinterpret_cast<std::uint16_t*>(data_);
+    for (std::size_t i = 0; i < bytes / 2; ++i) halves[i] = static_cast<std::uint16_t>(0x2000U | (random() & 0x83ffU));
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+  ~Memory() { munmap(data_, bytes_); }
+  std::byte* data() const { return data_; }
+
+ private:
+  std::byte* data_;
+  std::size_t bytes_;
+};
+
+struct Linear {
+  std::uint32_t n_in;
+  std::vector<LoraSegment> segments;
+};
+
+const std::array<Linear, 4> linears = {
+    Linear{width, {{0, width}, {width, width_kv}, {width + width_kv, width_kv}}}, Linear{width, {{0, width}}},
+    Linear{width, {{0, feed_forward}, {feed_forward, feed_forward}}}, Linear{feed_forward, {{0, width}}}};
+
+void time_lora(Isa isa, FactorType type, std::uint32_t adapters, std::uint32_t rank, std::uint32_t rows_each) {
+  std::size_t adapter_bytes = 0;
+  std::size_t adapter_rows = 0;
+  for (const Linear& linear : linears) {
+    for (const LoraSegment& segment : linear.segments) {
+      adapter_bytes += layers * rank * (row_bytes(type, linear.n_in) + row_bytes(type, segment.columns) + 128);
+      adapter_rows += std::size_t{layers} * rank * 2;
+    }
+  }
+  const Memory memory(adapter_bytes * adapters);
+  std::vector<const std::byte*> pointers;
+  pointers.reserve(adapter_rows * adapters);
+  std::byte* next = memory.data();
+  const auto take_rows = [&](std::size_t bytes) {
+    for (std::uint32_t i = 0; i < rank; ++i, next += (bytes + 63) / 64 * 64) pointers.push_back(next);
+    return std::span<const std::byte* const>(pointers).last(rank);
+  };
+
+  std::vector<std::vector<LoraFactors>> factors(layers * linears.size());
+  for (std::uint32_t adapter = 0; adapter < adapters; ++adapter) {
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      const Linear& linear = linears[i % linears.size()];
+      for (const LoraSegment& segment : linear.segments) {
+        const auto a = take_rows(row_bytes(type, linear.n_in));
+        const auto b = take_rows(row_bytes(type, segment.columns));
+        factors[i].push_back({a, b, type, 1.0F});
+      }
+    }
+  }
+  std::vector<LoraRows> rows(adapters);
+  for (std::uint32_t i = 0; i < adapters; ++i) rows[i] = {.first_row = i * rows_each, .rows = rows_each, .adapter = i};
+  const std::vector<std::uint32_t> rank_sums(adapters, rank * 3);
+  std::vector<float> hidden(place_hidden(rows, rank_sums));
+  std::vector<float> x(std::size_t{adapters} * rows_each * feed_forward, 0.01F);
+  std::vector<float> y(std::size_t{adapters} * rows_each * 2 * feed_forward);
+
+  const double time = best_of(7, [&] {
+    for (std::size_t i = 0; i < factors.size(); ++i) {
+      const Linear& shape = linears[i % linears.size()];
+      const LoraLinear linear{shape.n_in, shape.segments, factors[i], rows};
+      lora_shrink(isa, linear, {x.data(), feed_forward * sizeof(float)}, hidden, 0, 1);
+      lora_expand(isa, linear, hidden, {y.data(), 2 * feed_forward * sizeof(float)}, 0, 1);
+    }
+  });
+  std::println("lora {:6} {:4} {:2} adapters of rank {} x {:3} rows: {:8.2f} ms, {:5.1f} GB/s", to_string(isa),
+               type == FactorType::f16 ? "f16" : "q8_0", adapters, rank, rows_each, time,
+               static_cast<double>(adapter_bytes) * adapters / time * 1e-6);
+}
+
+void time_attention(Isa isa, KvType type, std::uint32_t sequences, std::uint32_t rows, std::uint32_t context,
+                    std::uint32_t page_tokens) {
+  const std::size_t row = n_head_kv * head_dim / 32 * (type == KvType::f16 ? 64 : 34);
+  const std::size_t half_page = page_tokens * row;
+  const std::uint32_t pages_each = (context + page_tokens - 1) / page_tokens;
+  const std::size_t page = layers * 2 * half_page;
+  const Memory memory(page * sequences * pages_each);
+  std::vector<PageId> pages(sequences * pages_each);
+  for (std::size_t i = 0; i < pages.size(); ++i) pages[i] = static_cast<PageId>(i);
+  std::ranges::shuffle(pages, std::minstd_rand(5));
+  std::vector<SequenceRows> batch;
+  for (std::uint32_t i = 0; i < sequences; ++i) {
+    batch.push_back({i * rows, rows, context - rows, std::span(pages).subspan(i * pages_each, pages_each)});
+  }
+  std::vector<float> queries(std::size_t{sequences} * rows * n_head * head_dim, 0.1F);
+  std::vector<float> output(queries.size());
+  const HeadRows query_rows{queries.data(), n_head * head_dim * sizeof(float), head_dim * sizeof(float)};
+  const HeadRows output_rows{output.data(), n_head * head_dim * sizeof(float), head_dim * sizeof(float)};
+  const double time = best_of(5, [&] {
+    for (std::uint32_t layer = 0; layer < layers; ++layer) {
+      const PagedKv kv{.base = memory.data(),
+                       .page_stride = page,
+                       .key_offset = layer * 2 * half_page,
+                       .value_offset = (layer * 2 + 1) * half_page,
+                       .row_bytes = row,
+                       .page_tokens = page_tokens,
+                       .type = type,
+                       .n_head_kv = n_head_kv,
+                       .head_dim = head_dim};
+      attend(isa, kv, batch, query_rows, n_head, 0.125F, output_rows, 0, 1);
+    }
+  });
+  std::println("attention {:6} {:4} {} x {:3} rows, context {:4}, pages of {}: {:8.2f} ms, {:5.1f} GB/s",
+               to_string(isa), type == KvType::f16 ? "f16" : "q8_0", sequences, rows, context, page_tokens, time,
+               static_cast<double>(page) * sequences * pages_each / time * 1e-6);
+}
+
+void time_all(Isa isa) {
+  for (const FactorType type : {FactorType::f16, FactorType::q8_0}) {
+    for (const std::uint32_t adapters : {1U, 8U, 16U}) time_lora(isa, type, adapters, 16, 1);
+    time_lora(isa, type, 2, 16, 4);
+    time_lora(isa, type, 1, 16, 512);
+  }
+  for (const KvType type : {KvType::f16, KvType::q8_0}) {
+    for (const std::uint32_t context : {128U, 512U, 2048U}) time_attention(isa, type, 8, 1, context, 64);
+    time_attention(isa, type, 8, 1, 2048, 16);
+    time_attention(isa, type, 1, 512, 512, 64);
+  }
+}
+
+}  // namespace
+}  // namespace molly::engine
+
+int main(int count, char** arguments) {
+  using namespace molly::engine;
+  for (const Isa isa : {Isa::avx512, Isa::avx2, Isa::neon, Isa::scalar}) {
+    if (is_supported(isa) && (count < 2 || arguments[1] == to_string(isa))) time_all(isa);
+  }
+}
