@@ -32,6 +32,7 @@ float urge_to_end(Token token) {
   const std::string piece = vocabulary.piece(token);
   if (piece == "\"" || piece == "}" || piece == "]") return 100;
   if (piece == ":" || piece == ",") return 60;
+  if (piece == "{" || piece == "[") return 10;
   return piece.size() == 1 && piece[0] > ' ' ? 40.0F : 0.0F;
 }
 

@@ -29,7 +29,7 @@ void set_input(ggml_tensor* tensor, const std::vector<std::int32_t>& values) {
 }  // namespace
 
 std::size_t page_bytes(const ModelConfig& config, std::uint32_t page_tokens, KvType type) {
-  return 2 * config.n_layer * chunk_bytes(config, page_tokens, type);
+  return std::size_t{2} * config.n_layer * chunk_bytes(config, page_tokens, type);
 }
 
 Forward::Forward(const Model& model, Backend& backend, const ForwardOptions& options)
@@ -67,8 +67,8 @@ void Forward::name_operations() {
   for (std::uint32_t layer = 0; layer < config.n_layer; ++layer) {
     PagedKv pages{.base = pool_,
                   .page_stride = page_bytes_,
-                  .key_offset = 2 * layer * chunk,
-                  .value_offset = (2 * layer + 1) * chunk,
+                  .key_offset = std::size_t{2} * layer * chunk,
+                  .value_offset = (std::size_t{2} * layer + 1) * chunk,
                   .row_bytes = kv_row_bytes(config, options_.kv_type),
                   .page_tokens = options_.page_tokens,
                   .type = options_.kv_type,

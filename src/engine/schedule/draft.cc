@@ -25,6 +25,7 @@ std::vector<Token> NgramDrafter::draft(std::span<const Token> tokens, std::uint3
     if (found.empty()) continue;
     const auto after = tokens.subspan(static_cast<std::size_t>(found.end() - known.begin()));
     std::vector<Token> draft;
+    draft.reserve(depth);
     for (std::size_t i = 0; i < depth; ++i) draft.push_back(after[i % after.size()]);
     return draft;
   }

@@ -18,6 +18,7 @@ std::uint32_t total(const std::vector<std::uint32_t>& numbers) {
 
 std::uint32_t allot_evenly(const std::vector<Sequence*>& prompts, std::uint32_t budget) {
   std::vector<std::uint32_t> wants;
+  wants.reserve(prompts.size());
   for (const Sequence* sequence : prompts) wants.push_back(wanted_rows(*sequence));
   const auto shares = divide_evenly(budget, wants);
   for (std::size_t i = 0; i < prompts.size(); ++i) prompts[i]->rows = shares[i];

@@ -7,11 +7,12 @@
 
 namespace molly::engine {
 
-// A GBNF grammar for the JSON texts that a JSON Schema (2020-12, the parts that llama-server supports: types,
-// properties in order, required, additionalProperties, items, prefixItems, enum, const, anyOf, oneOf, allOf of objects,
-// $ref within the schema, string length, pattern, formats date, time, date-time and uuid, integer bounds) allows.
-// "{}" is any JSON. invalid_request names the path of what is not supported; nothing is ignored silently but
-// annotations.
+// A GBNF grammar for JSON texts that a JSON Schema (2020-12) allows: types, properties in order, required,
+// additionalProperties, items, prefixItems, enum, const, anyOf and oneOf (as anyOf), allOf of objects, $ref within the
+// schema, lengths, pattern, formats (date, time, date-time, duration, uuid, email, uri, hostname, ipv4, ipv6), bounds
+// of integers and whole bounds of numbers. "{}" is any JSON. The grammar may allow less than the schema, never more: an
+// object with properties is closed unless it gives additionalProperties, an array with prefixItems unless it gives
+// items. invalid_request names the path of what is not supported; nothing is ignored silently but annotations.
 Result<std::string> grammar_of_schema(std::string_view schema);
 
 // Any JSON object: response_format json_object.

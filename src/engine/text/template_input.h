@@ -31,7 +31,7 @@ struct TemplateTaste {
 Result<TemplateInput> template_input(const Request& request, const TemplateTaste& taste);
 
 // Calls visit(text, field) for every text that the rendered prompt must hold: of messages, tool calls and tools. It may
-// change the text. Tool parameters and arguments are seen as one property each, which `mark` writes.
+// change the text. Afterwards a tool's parameters and a call's arguments are one property each, of the texts visited.
 using TextVisitor = std::function<void(std::string& text, const std::string& field)>;
 void visit_texts(TemplateInput& input, const TextVisitor& visit);
 
