@@ -224,7 +224,7 @@ Problem random_problem(std::uint32_t seed) {
 }
 
 TEST(Lora, random_batches_agree_with_double_precision_whatever_the_threads) {
-  for (std::uint32_t seed = 0; seed < 60; ++seed) {
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
     const Problem problem = random_problem(seed);
     for (const Isa isa : supported_isas()) {
       const auto result = problem.run(isa, 1);
