@@ -103,6 +103,7 @@ class LlamaServer {
                                       "--log-file",
                                       log};
     std::vector<char*> arguments;
+    arguments.reserve(words.size() + 1);
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     posix_spawn_file_actions_t actions;
@@ -242,17 +243,39 @@ TEST(TextTemplate, further_variables_reach_the_template_and_must_be_an_object) {
   EXPECT_EQ(chat->render(request, {.extra_json = "{"}).error().field, "chat_template_kwargs");
 }
 
+std::string chain(const std::string& beginning, const std::string& link, int links, const std::string& end) {
+  std::string text = beginning;
+  for (int count = 0; count < links; ++count) text += link;
+  return text + end;
+}
+
 TEST(TextTemplate, hostile_sources_are_refused) {
-  const auto refusal = [](const std::string& source) { return ChatTemplate::parse(source, "", "").error().code; };
-  EXPECT_EQ(refusal("{% if %}"), ErrorCode::invalid_request);
-  EXPECT_EQ(refusal("{{ messages"), ErrorCode::invalid_request);
-  EXPECT_EQ(refusal("{{ " + std::string(10'000, '(')), ErrorCode::invalid_request);
-  EXPECT_EQ(refusal("{{ " + std::string(10'000, '[')), ErrorCode::invalid_request);
-  EXPECT_EQ(refusal(std::string(300'000, 'a')), ErrorCode::invalid_request);
-  EXPECT_EQ(refusal(std::string(60'000, 'a')), ErrorCode::invalid_request);
-  std::string loops;
-  for (int depth = 0; depth < 5'000; ++depth) loops += "{% if a %}";
-  EXPECT_EQ(refusal(loops), ErrorCode::invalid_request);
+  const std::string sources[] = {"{% if %}",
+                                 "{{ messages",
+                                 chain("{{ ", "(", 10'000, ""),
+                                 chain("{{ ", "[", 60, chain("", "]", 60, "}}")),
+                                 chain("", "a", 60'000, ""),
+                                 chain("{{ a", ".a", 7'000, " }}"),
+                                 chain("{{ a", " - a", 3'900, " }}"),
+                                 chain("{{ ", "- ", 7'900, "a }}"),
+                                 chain("", "{% if a %}", 1'000, chain("", "{% endif %}", 1'000, "")),
+                                 chain("{{ '", "a", 60'000, "' }}"),
+                                 chain("{#", "a", 60'000, "#}")};
+  for (const std::string& source : sources) {
+    const auto chat = ChatTemplate::parse(source, "", "");
+    ASSERT_FALSE(chat) << source.substr(0, 40);
+    EXPECT_EQ(chat.error().code, ErrorCode::invalid_request);
+    EXPECT_EQ(chat.error().field, "chat_template");
+  }
+}
+
+TEST(TextTemplate, what_is_just_within_the_bounds_parses) {
+  for (const std::string& source :
+       {chain("{{ ", "(", 49, "1" + chain("", ")", 49, " }}")), chain("{{ a", "~a", 300, " }}"),
+        chain("", "{% if a %}", 49, chain("", "{% endif %}", 49, "")), chain("", "a", 16'000, ""),
+        chain("{{ '", "a", 16'000, "' }}"), chain("{#", "a", 16'000, "#}")}) {
+    EXPECT_TRUE(ChatTemplate::parse(source, "", "")) << source.substr(0, 40);
+  }
 }
 
 }  // namespace

@@ -188,6 +188,7 @@ Result<Parameters> read_parameters(const Request& request) {
   }
   if (!request.tools.empty()) return failure(ErrorCode::unsupported_parameter, "the engine calls no tools", "tools");
   out.logprobs = request.sampling.logprobs.value_or(false) || request.sampling.top_logprobs.has_value();
+  out.sampling.logprobs = out.logprobs;
   out.echo = request.echo.value_or(false);
   return out;
 }

@@ -7,49 +7,16 @@
 #include <minja/minja.hpp>
 #include <stdexcept>
 
+#include "engine/text/template_bounds.h"
+
 namespace molly::engine {
 namespace {
 
-// minja's parser recurses, and its regular expressions do so for every character of a plain text.
-constexpr std::size_t longest_source = std::size_t{256} << 10;
-constexpr std::size_t longest_plain_text = std::size_t{16} << 10;
-constexpr std::size_t most_blocks = 2'000;
-constexpr int deepest_brackets = 100;
 constexpr std::size_t longest_sentence = 400;
 constexpr std::int64_t widest_indent = 16;
 
 std::unexpected<Error> refuse(std::string sentence, std::string field) {
   return failure(ErrorCode::invalid_request, std::move(sentence), std::move(field));
-}
-
-std::size_t occurrences(std::string_view text, std::string_view word) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + word.size())) ++count;
-  return count;
-}
-
-bool is_nested_too_deeply(std::string_view source) {
-  int depth = 0;
-  for (const char c : source) {
-    if (c == '(' || c == '[' || c == '{') ++depth;
-    if (c == ')' || c == ']' || c == '}') depth = std::max(depth - 1, 0);
-    if (depth > deepest_brackets) return true;
-  }
-  return false;
-}
-
-bool has_long_plain_text(std::string_view source) {
-  while (source.size() > longest_plain_text) {
-    const std::size_t next = std::min(source.find('{'), source.find('}'));
-    if (next > longest_plain_text) return true;
-    source.remove_prefix(next + 1);
-  }
-  return false;
-}
-
-bool is_tame(std::string_view source) {
-  return source.size() <= longest_source && occurrences(source, "{%") <= most_blocks &&
-         occurrences(source, "not") <= most_blocks && !is_nested_too_deeply(source) && !has_long_plain_text(source);
 }
 
 std::string first_line(std::string_view text) {
@@ -128,7 +95,8 @@ struct Jinja::Root {
 };
 
 Result<Jinja> Jinja::parse(std::string_view source) {
-  if (!is_tame(source)) return refuse("the chat template is longer or deeper than is supported", "chat_template");
+  if (!is_within_template_bounds(source))
+    return refuse("the chat template is longer or deeper than is supported", "chat_template");
   try {
     const minja::Options options{.trim_blocks = true, .lstrip_blocks = true, .keep_trailing_newline = false};
     return Jinja(std::make_shared<Root>(minja::Parser::parse(std::string(source), options)));

@@ -59,6 +59,12 @@ test('streams the same text as it answers whole', async () => {
   assert.ok(text.endsWith('data: [DONE]\n\n'));
 });
 
+test('log-probabilities are told without alternatives too', async () => {
+  const { content } = (await chat({ logprobs: true })).json().choices[0].logprobs;
+  assert.ok(content.length > 0);
+  assert.ok(content.every((one) => one.logprob < 0 && one.top_logprobs.length === 0));
+});
+
 test('drafting changes nothing at temperature zero', async () => {
   const messages = [{ role: 'user', content: 'one two three one two three one two three' }];
   const plain = (await chat({ messages, max_tokens: 40 })).json();
