@@ -11,9 +11,11 @@ TEST(ScheduleOrder, eight_simultaneous_requests_have_their_first_tokens_together
   for (const std::size_t prompt : {5U, 16U, 37U, 64U}) {
     World world({.pages = 300});
     std::vector<std::shared_ptr<RecordingSink>> sinks;
+    sinks.reserve(8);
     for (std::uint64_t i = 0; i < 8; ++i) sinks.push_back(world.submit(world.request(some_tokens(i, prompt), 4)));
     world.run();
     std::vector<std::size_t> first_tokens;
+    first_tokens.reserve(sinks.size());
     for (const auto& sink : sinks) first_tokens.push_back(sink->first_token_after);
     const auto [first, last] = std::ranges::minmax(first_tokens);
     EXPECT_LE(static_cast<double>(last), 1.5 * static_cast<double>(first)) << prompt;
@@ -51,6 +53,7 @@ GenerationRequest shared_request(World& world, std::size_t shared, std::uint64_t
 TEST(ScheduleOrder, a_prefix_that_eight_requests_share_is_computed_once) {
   World world({.pages = 100, .page_tokens = 64, .max_rows = 256, .schedule = {.context_length = 2048}});
   std::vector<std::shared_ptr<RecordingSink>> sinks;
+  sinks.reserve(8);
   for (std::uint64_t i = 0; i < 8; ++i) sinks.push_back(world.submit(shared_request(world, 1000, i, 16)));
   while (sinks.back()->tokens.empty()) ASSERT_TRUE(world.step());
   EXPECT_LE(world.rows(), 1.2 * 1016);
@@ -69,6 +72,19 @@ TEST(ScheduleOrder, a_later_request_finds_the_full_pages_of_an_earlier_one) {
   const auto later = world.submit(shared_request(world, 22, 2, 3));
   world.run();
   EXPECT_EQ(later->timings.cached_tokens, 20U);
+}
+
+TEST(ScheduleOrder, a_prefix_that_had_to_be_computed_again_does_not_take_its_room_twice) {
+  World world({.pages = 12});
+  world.submit(shared_request(world, 12, 1, 0));
+  world.run();
+  auto request = shared_request(world, 12, 1, 12);
+  const auto prompt = request.prompt;
+  request.prompt_logprobs = true;  // of cached tokens there are none
+  request.max_tokens = 24;         // in the end it needs every page
+  const auto sink = world.submit(std::move(request));
+  world.run();
+  EXPECT_EQ(sink->tokens, tokens_alone(prompt, 24));
 }
 
 TEST(ScheduleOrder, private_requests_and_other_domains_share_nothing) {
@@ -176,6 +192,7 @@ TEST(ScheduleOrder, equal_requests_go_in_order_of_arrival) {
   options.schedule.max_running = 1;
   World world(options);
   std::vector<std::shared_ptr<RecordingSink>> sinks;
+  sinks.reserve(5);
   for (std::uint64_t i = 0; i < 5; ++i) sinks.push_back(world.submit(world.request(some_tokens(i, 4), 2)));
   world.run();
   EXPECT_TRUE(std::ranges::is_sorted(sinks, {}, [](const auto& sink) { return sink->first_token_after; }));
@@ -184,6 +201,7 @@ TEST(ScheduleOrder, equal_requests_go_in_order_of_arrival) {
 TEST(ScheduleOrder, the_last_in_order_gives_way_and_resumes_without_repeating_itself) {
   World world({.pages = 16});
   std::vector<std::shared_ptr<RecordingSink>> sinks;
+  sinks.reserve(3);
   for (std::uint64_t i = 0; i < 3; ++i) sinks.push_back(world.submit(world.request(some_tokens(i, 4), 40)));
   world.run();
   for (std::uint64_t i = 0; i < 3; ++i) EXPECT_EQ(sinks[i]->tokens, tokens_alone(some_tokens(i, 4), 40));

@@ -22,7 +22,7 @@ std::uint32_t Scheduler::State::growth_soon(const Sequence& sequence) const {
 
 bool Scheduler::State::make_room(std::uint32_t pages) {
   while (pool.free() < pages) {
-    if (evict_cheapest(pages - pool.free()) == 0) return false;
+    if (evict_cheapest(pages - pool.free()) == 0 && !share_duplicates()) return false;
   }
   return true;
 }

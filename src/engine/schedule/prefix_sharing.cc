@@ -40,25 +40,41 @@ bool Scheduler::State::waits_for_prefix(const Sequence& sequence) {
   return true;
 }
 
+// Full pages always come by way of the tree, also those of one that still runs: so a node of the tree is in use as a
+// whole or not at all, and what nobody uses can be evicted.
 KnownPrefix Scheduler::State::known_prefix(const Sequence& sequence) {
   if (sequence.key.domain.empty() || sequence.reusable() == 0) return {};
-  const Sequence* source = nullptr;
-  std::uint32_t tokens = 0;
+  const auto [source, common] = longest_running_prefix(sequence);
+  if (source != nullptr) remember(*source);
+  auto cached = prefixes.match(sequence.key, std::span(sequence.tokens).first(sequence.reusable() + 1), now);
+  KnownPrefix known{.pages = std::move(cached.pages), .partial = {}, .tokens = cached.tokens};
+  if (common > known.tokens) {
+    known.partial = source->pages[known.pages.size()];
+    known.tokens = common;
+  }
+  return known;
+}
+
+std::pair<const Sequence*, std::uint32_t> Scheduler::State::longest_running_prefix(const Sequence& sequence) const {
+  std::pair<const Sequence*, std::uint32_t> longest{nullptr, 0};
   for (const auto& other : running) {
     if (other->key != sequence.key) continue;
     const auto common = common_tokens(reusable_tokens(sequence), computed_tokens(*other));
-    if (common <= tokens) continue;
-    tokens = common;
-    source = other.get();
+    if (common > longest.second) longest = {other.get(), common};
   }
-  auto cached = prefixes.match(sequence.key, std::span(sequence.tokens).first(sequence.reusable() + 1), now);
-  if (cached.tokens >= tokens) return {.pages = std::move(cached.pages), .partial = {}, .tokens = cached.tokens};
-  pool.release(cached.pages);
-  const auto full = tokens / executor.page_tokens();
-  KnownPrefix prefix{.pages = {source->pages.begin(), source->pages.begin() + full}, .partial = {}, .tokens = tokens};
-  pool.retain(prefix.pages);
-  if (tokens % executor.page_tokens() != 0) prefix.partial = source->pages[full];
-  return prefix;
+  return longest;
+}
+
+// Exchanges pages that a running sequence computed although the tree had them, or had them before it did, for the
+// tree's. Else what hangs below them in the tree would keep both from being evicted.
+bool Scheduler::State::share_duplicates() {
+  const auto free_before = pool.free();
+  for (const auto& sequence : running) {
+    auto cached = prefixes.match(sequence->key, std::span(sequence->tokens).first(sequence->computed + 1), now);
+    std::ranges::swap_ranges(cached.pages, sequence->pages);
+    pool.release(cached.pages);
+  }
+  return pool.free() > free_before;
 }
 
 void Scheduler::State::remember(const Sequence& sequence) {

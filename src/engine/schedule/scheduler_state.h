@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/schedule/scheduler.h"
@@ -84,6 +85,8 @@ struct Scheduler::State {
   // prefix_sharing.cc
   bool waits_for_prefix(const Sequence& sequence);
   KnownPrefix known_prefix(const Sequence& sequence);
+  std::pair<const Sequence*, std::uint32_t> longest_running_prefix(const Sequence& sequence) const;
+  bool share_duplicates();
   void remember(const Sequence& sequence);
 
   // pages.cc
