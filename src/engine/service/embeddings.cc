@@ -82,8 +82,9 @@ std::string render(const Engine& engine, std::span<const std::vector<float>> emb
 // Cancels what is under way when the client leaves.
 class Submitted {
  public:
-  explicit Submitted(Engine& engine) : engine_(engine) {}
+  Submitted(Engine& engine, std::shared_ptr<Mailbox> mailbox) : engine_(engine), mailbox_(std::move(mailbox)) {}
   ~Submitted() {
+    mailbox_->close();
     for (const GenerationId id : ids_) engine_.cancel(id);
   }
   Submitted(const Submitted&) = delete;
@@ -92,6 +93,7 @@ class Submitted {
 
  private:
   Engine& engine_;
+  std::shared_ptr<Mailbox> mailbox_;
   std::vector<GenerationId> ids_;
 };
 
@@ -127,7 +129,7 @@ asio::awaitable<void> Api::embed(http::Exchange& exchange) {
     adapters.push_back({*id, 1});
   }
   auto mailbox = std::make_shared<Mailbox>(co_await asio::this_coro::executor);
-  Submitted submitted(engine_);
+  Submitted submitted(engine_, mailbox);
   std::size_t tokens = 0;
   for (std::size_t i = 0; i < request->texts.size(); ++i) {
     GenerationRequest one;

@@ -93,7 +93,8 @@ struct Engine::State {
       busy = scheduler->step(Clock::now());
     }
     run_tasks(false);
-    for (const auto& [ours, theirs] : scheduled) scheduler->cancel(theirs);
+    // Each cancellation takes its own entry out of the list.
+    while (!scheduled.empty()) scheduler->cancel(scheduled.begin()->second);
   }
 
   void submit_now(GenerationId id, GenerationRequest request);

@@ -76,6 +76,7 @@ Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, cons
   if (request.endpoint == Endpoint::chat) return chat_prompt(engine, request, parameters);
   if (!request.token_prompt.text.empty()) return token_prompts(request.token_prompt, engine.vocabulary().size());
   std::vector<std::vector<Token>> out;
+  out.reserve(request.prompts.size());
   for (const std::string& prompt : request.prompts) {
     out.push_back(engine.vocabulary().tokenize(prompt, SpecialTokens::parsed, Beginning::as_model_wants));
   }
@@ -83,20 +84,21 @@ Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, cons
   return out;
 }
 
-Generation::Generation(Engine& engine, Endpoint endpoint, Parameters parameters, asio::any_io_executor executor)
+Generation::Generation(Engine& engine, Endpoint endpoint, Parameters parameters, const asio::any_io_executor& executor)
     : engine_(engine),
       endpoint_(endpoint),
       parameters_(std::move(parameters)),
-      mailbox_(std::make_shared<Mailbox>(std::move(executor))) {}
+      mailbox_(std::make_shared<Mailbox>(executor)) {}
 
 Generation::~Generation() {
+  mailbox_->close();
   for (const Running& running : running_) {
     if (!running.ended) engine_.cancel(running.id);
   }
 }
 
 Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Request& request,
-                                                      asio::any_io_executor executor) {
+                                                      const asio::any_io_executor& executor) {
   static constexpr wire::ParameterSupport support{.tools = false,
                                                   .parallel_tool_calls = false,
                                                   .best_of = false,
@@ -115,8 +117,7 @@ Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Requ
   if (!parameters) return std::unexpected(parameters.error());
   const auto prompts = prompt_tokens(engine, request, *parameters);
   if (!prompts) return std::unexpected(prompts.error());
-  std::unique_ptr<Generation> out(
-      new Generation(engine, request.endpoint, std::move(*parameters), std::move(executor)));
+  std::unique_ptr<Generation> out(new Generation(engine, request.endpoint, std::move(*parameters), executor));
   if (auto submitted = out->submit(request, *prompts); !submitted) return std::unexpected(submitted.error());
   return out;
 }

@@ -23,7 +23,7 @@ class Generation {
  public:
   // Checks, renders, tokenizes and submits. Errors as the API reports them.
   static Result<std::unique_ptr<Generation>> begin(Engine& engine, const Request& request,
-                                                   boost::asio::any_io_executor executor);
+                                                   const boost::asio::any_io_executor& executor);
   ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
@@ -39,7 +39,7 @@ class Generation {
     std::size_t text_bytes = 0;  // sent so far, for text_offset
   };
 
-  Generation(Engine& engine, Endpoint endpoint, Parameters parameters, boost::asio::any_io_executor executor);
+  Generation(Engine& engine, Endpoint endpoint, Parameters parameters, const boost::asio::any_io_executor& executor);
   Result<void> submit(const Request& request, std::span<const std::vector<Token>> prompts);
   ChoiceDelta delta_of(std::size_t choice, Piece piece);
   void add_end(std::size_t choice, const Ended& ended, std::vector<Event>& events);

@@ -8,17 +8,26 @@ namespace molly::engine {
 
 namespace asio = boost::asio;
 
-Mailbox::Mailbox(asio::any_io_executor executor) : executor_(std::move(executor)), arrival_(executor_) {
-  arrival_.expires_at(std::chrono::steady_clock::time_point::max());
+Mailbox::Mailbox(const asio::any_io_executor& executor) {
+  arrival_.emplace(executor);
+  arrival_->expires_at(std::chrono::steady_clock::time_point::max());
 }
 
 void Mailbox::put(std::size_t choice, Letter letter) {
-  {
-    const std::lock_guard lock(mutex_);
-    letters_.push_back({choice, std::move(letter)});
-    if (letters_.size() > 1) return;  // a wake is under way
-  }
-  asio::post(executor_, [self = shared_from_this()] { self->arrival_.cancel(); });
+  const std::lock_guard lock(mutex_);
+  if (!arrival_) return;
+  letters_.push_back({choice, std::move(letter)});
+  if (letters_.size() > 1) return;  // a wake is under way
+  asio::post(arrival_->get_executor(), [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    if (self && self->arrival_) self->arrival_->cancel();
+  });
+}
+
+void Mailbox::close() {
+  const std::lock_guard lock(mutex_);
+  arrival_.reset();
+  letters_.clear();
 }
 
 asio::awaitable<std::vector<Addressed>> Mailbox::receive() {
@@ -29,7 +38,7 @@ asio::awaitable<std::vector<Addressed>> Mailbox::receive() {
     }
     // put() cancels the wait, and cannot do so between the look above and here: both run on one thread.
     boost::system::error_code woken;
-    co_await arrival_.async_wait(asio::redirect_error(asio::use_awaitable, woken));
+    co_await arrival_->async_wait(asio::redirect_error(asio::use_awaitable, woken));
   }
 }
 

@@ -47,17 +47,19 @@ struct Addressed {
 // max_tokens.
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
-  explicit Mailbox(boost::asio::any_io_executor executor);
+  explicit Mailbox(const boost::asio::any_io_executor& executor);
 
   void put(std::size_t choice, Letter letter);  // any thread
+  // Nobody receives any more: what still comes is dropped, and the executor is not used again. On the executor's
+  // thread; the engine may hold the mailbox longer than the executor lives.
+  void close();
   // The next letters, at least one; on the executor's thread. Ended or Error is the last of each choice.
   boost::asio::awaitable<std::vector<Addressed>> receive();
 
  private:
   std::mutex mutex_;
   std::vector<Addressed> letters_;
-  boost::asio::any_io_executor executor_;
-  boost::asio::steady_timer arrival_;
+  std::optional<boost::asio::steady_timer> arrival_;  // nothing once closed
 };
 
 // Turns one choice's tokens into letters.

@@ -38,7 +38,12 @@ before(async () => {
   await until(() => call('GET', '/health').then((answer) => answer.status === 200, () => false), `the engine to be ready\n${log}`, 20_000);
 });
 after(async () => {
+  // A second signal ends what still runs: several generations at once.
+  const running = Array.from({ length: 5 }, () => chat({ max_tokens: 100_000, ignore_eos: true, stream: true }).catch(() => {}));
+  await until(async () => (await metric('running')) > 1, 'several to run').catch(() => {});
   child.kill('SIGTERM');
+  setTimeout(() => child.kill('SIGTERM'), 100);
+  await Promise.all(running);
   const [code] = await within(10_000, once(child, 'exit'), 'the exit');
   fs.rmSync(folder, { recursive: true, force: true });
   assert.equal(code, 0, log);
