@@ -5,6 +5,7 @@
 #include "adapters_file_writer.h"
 #include "engine/adapters/lora_formats.h"
 #include "engine/adapters/number_format.h"
+#include "engine/kernels/half.h"
 
 namespace molly::engine {
 namespace {
@@ -53,7 +54,7 @@ TEST(GgufAdapter, reads_half_bfloat_and_quantized_numbers) {
   file.start(2, 4).string_entry("general.type", "adapter").string_entry("general.architecture", "llama");
   file.string_entry("adapter.type", "lora").key("adapter.lora.alpha", 6).number(1.0F);
   file.tensor("blk.0.attn_q.weight.lora_a", {32, 1}, 8, 0).tensor("blk.0.attn_q.weight.lora_b", {1, 2}, 30, 64);
-  file.data(0).number(to_half(0.25F));
+  file.data(0).number(float_to_half(0.25F));
   for (int i = 0; i < 32; ++i) file.number(static_cast<std::int8_t>(i - 16));
   file.data(0).number<std::uint16_t>(0x3f80).number<std::uint16_t>(0xc000);
   BaseShape base = small_base();

@@ -8,6 +8,8 @@
 #include <random>
 #include <vector>
 
+#include "engine/kernels/half.h"
+
 namespace molly::engine {
 namespace {
 
@@ -22,14 +24,14 @@ bool is_finite_half(std::uint32_t half) { return (half & 0x7c00) != 0x7c00; }
 
 TEST(NumberFormat, every_half_is_read_exactly_and_written_back) {
   for (std::uint32_t half = 0; half < 0x10000; ++half) {
-    const float value = from_half(static_cast<std::uint16_t>(half));
+    const float value = half_to_float(static_cast<std::uint16_t>(half));
     if (!is_finite_half(half)) {
       EXPECT_FALSE(std::isfinite(value));
       continue;
     }
     ASSERT_EQ(value, exact_half(static_cast<std::uint16_t>(half))) << half;
     ASSERT_EQ(std::signbit(value), (half & 0x8000) != 0);
-    ASSERT_EQ(to_half(value), half);
+    ASSERT_EQ(float_to_half(value), half);
   }
 }
 
@@ -39,15 +41,15 @@ TEST(NumberFormat, rounds_to_the_nearest_half_and_ties_to_even) {
     const float high = exact_half(static_cast<std::uint16_t>(half + 1));
     const float middle = low + (high - low) / 2;
     const auto even = static_cast<std::uint16_t>(half + (half & 1));
-    ASSERT_EQ(to_half(middle), even) << half;
-    ASSERT_EQ(to_half(std::nextafter(middle, low)), half);
-    ASSERT_EQ(to_half(std::nextafter(middle, high)), half + 1);
-    ASSERT_EQ(to_half(-middle), even | 0x8000);
+    ASSERT_EQ(float_to_half(middle), even) << half;
+    ASSERT_EQ(float_to_half(std::nextafter(middle, low)), half);
+    ASSERT_EQ(float_to_half(std::nextafter(middle, high)), half + 1);
+    ASSERT_EQ(float_to_half(-middle), even | 0x8000);
   }
-  EXPECT_EQ(to_half(65519), 0x7bff);
-  EXPECT_EQ(to_half(65520), 0x7c00);
-  EXPECT_EQ(to_half(std::numeric_limits<float>::infinity()), 0x7c00);
-  EXPECT_EQ(to_half(std::numeric_limits<float>::quiet_NaN()) & 0x7e00, 0x7e00);
+  EXPECT_EQ(float_to_half(65519), 0x7bff);
+  EXPECT_EQ(float_to_half(65520), 0x7c00);
+  EXPECT_EQ(float_to_half(std::numeric_limits<float>::infinity()), 0x7c00);
+  EXPECT_EQ(float_to_half(std::numeric_limits<float>::quiet_NaN()) & 0x7e00, 0x7e00);
 }
 
 TEST(NumberFormat, quantized_numbers_are_within_half_a_step) {

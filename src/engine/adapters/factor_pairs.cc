@@ -1,5 +1,8 @@
 #include "engine/adapters/factor_pairs.h"
 
+#include <algorithm>
+#include <charconv>
+
 namespace molly::engine {
 namespace {
 
@@ -28,6 +31,18 @@ std::string shown(std::string_view name) {
     if (letter < ' ' || letter > '~') letter = '?';
   }
   return name.size() > longest ? text + "..." : text;
+}
+
+std::optional<FactorName> parse_place(std::string_view text, Factor factor,
+                                      const std::array<std::string_view, projection_count>& names) {
+  FactorName parsed{.factor = factor};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed.layer);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  if (error != std::errc() || !text.starts_with('.')) return std::nullopt;
+  const auto named = std::ranges::find(names, text.substr(1));
+  if (named == names.end()) return std::nullopt;
+  parsed.projection = static_cast<Projection>(named - names.begin());
+  return parsed;
 }
 
 Result<void> FactorPairs::add(const FactorName& name, const StoredMatrix& matrix) {

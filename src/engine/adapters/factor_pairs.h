@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,6 +33,11 @@ struct FactorName {
   Projection projection = Projection::attn_q;
   Factor factor = Factor::a;
 };
+
+// "3.attn_q": what stands in a tensor's name between a format's own front and back. `names` are the format's, in the
+// order of Projection.
+std::optional<FactorName> parse_place(std::string_view text, Factor factor,
+                                      const std::array<std::string_view, projection_count>& names);
 
 inline constexpr std::uint32_t max_rank = 512;
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -18,31 +17,15 @@ constexpr gguf::Limits adapter_limits{.max_header_bytes = 64ULL << 20,
                                       .max_string_bytes = 4ULL << 20,
                                       .max_kept_elements = 1024};
 
-std::optional<Projection> projection_named(std::string_view name) {
-  for (std::size_t i = 0; i < projection_count; ++i) {
-    if (to_string(static_cast<Projection>(i)) == name) return static_cast<Projection>(i);
-  }
-  return std::nullopt;
-}
-
 // "blk.3.attn_q.weight.lora_a"
 std::optional<FactorName> parse_factor_name(std::string_view name) {
-  FactorName parsed;
-  if (name.ends_with(".weight.lora_b")) {
-    parsed.factor = Factor::b;
-  } else if (!name.ends_with(".weight.lora_a")) {
-    return std::nullopt;
-  }
-  name.remove_suffix(std::string_view(".weight.lora_a").size());
-  if (!name.starts_with("blk.")) return std::nullopt;
-  name.remove_prefix(4);
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parsed.layer);
-  name.remove_prefix(static_cast<std::size_t>(end - name.data()));
-  if (error != std::errc() || !name.starts_with('.')) return std::nullopt;
-  const auto projection = projection_named(name.substr(1));
-  if (!projection) return std::nullopt;
-  parsed.projection = *projection;
-  return parsed;
+  constexpr std::string_view front = "blk.";
+  constexpr std::string_view back = ".weight.lora_a";
+  const bool is_b = name.ends_with(".weight.lora_b");
+  if (!name.starts_with(front) || (!is_b && !name.ends_with(back))) return std::nullopt;
+  name.remove_suffix(back.size());
+  if (name.size() < front.size()) return std::nullopt;
+  return parse_place(name.substr(front.size()), is_b ? Factor::b : Factor::a, projection_names);
 }
 
 std::optional<NumberFormat> format_of(std::uint32_t type) {

@@ -81,11 +81,10 @@ std::string readable(const std::string& text) {
 
 }  // namespace
 
-std::string_view to_string(Projection projection) {
-  constexpr std::array<std::string_view, projection_count> names{"attn_q",   "attn_k", "attn_v",  "attn_output",
-                                                                 "ffn_gate", "ffn_up", "ffn_down"};
-  return names[static_cast<std::size_t>(projection)];
-}
+constexpr std::array<std::string_view, projection_count> projection_names{
+    "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
+
+std::string_view to_string(Projection projection) { return projection_names[static_cast<std::size_t>(projection)]; }
 
 Result<LoraFile> read_lora_file(const std::filesystem::path& path, const BaseShape& base) {
   auto file = read_any(path, base);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -15,6 +16,7 @@ namespace molly::engine {
 // The linear projections of a decoder layer that adapters may change, in llama.cpp's names.
 enum class Projection : std::uint8_t { attn_q, attn_k, attn_v, attn_output, ffn_gate, ffn_up, ffn_down };
 inline constexpr std::size_t projection_count = 7;
+extern const std::array<std::string_view, projection_count> projection_names;  // in the order of Projection
 std::string_view to_string(Projection projection);
 
 struct ProjectionShape {

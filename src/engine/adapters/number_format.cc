@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "engine/kernels/half.h"
+
 namespace molly::engine {
 namespace {
 
@@ -23,7 +25,7 @@ void store(std::byte* at, Number number) {
 
 void decode_q8_0(const std::uint8_t* from, std::span<float> to) {
   for (std::size_t start = 0; start < to.size(); start += q8_0_block, from += q8_0_block_bytes) {
-    const float scale = from_half(load<std::uint16_t>(from));
+    const float scale = half_to_float(load<std::uint16_t>(from));
     for (std::size_t i = 0; i < q8_0_block; ++i) {
       to[start + i] = scale * static_cast<float>(static_cast<std::int8_t>(from[2 + i]));
     }
@@ -50,7 +52,7 @@ void decode(NumberFormat format, std::span<const std::uint8_t> from, std::span<f
       if (!to.empty()) std::memcpy(to.data(), at, from.size());
       return;
     case NumberFormat::f16:
-      for (std::size_t i = 0; i < to.size(); ++i) to[i] = from_half(load<std::uint16_t>(at + 2 * i));
+      for (std::size_t i = 0; i < to.size(); ++i) to[i] = half_to_float(load<std::uint16_t>(at + 2 * i));
       return;
     case NumberFormat::bf16:
       for (std::size_t i = 0; i < to.size(); ++i) {
@@ -61,35 +63,9 @@ void decode(NumberFormat format, std::span<const std::uint8_t> from, std::span<f
   }
 }
 
-// Without branches, so that loops over it are vectorised. The float adder does the rounding: a number whose lowest bit
-// weighs as much as the half's is added to it (Maratyszcza's FP16 library, as ggml has it).
-std::uint16_t to_half(float value) {
-  constexpr float to_infinity = 0x1.0p+112F;
-  constexpr float back = 0x1.0p-110F;
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t sign = (bits >> 16) & 0x8000;
-  const std::uint32_t without_sign = bits << 1;
-  const std::uint32_t exponent = std::max(without_sign & 0xff000000U, 0x71000000U);
-  const float rounded = std::bit_cast<float>((exponent >> 1) + 0x07800000U) + (std::fabs(value) * to_infinity) * back;
-  const auto rounded_bits = std::bit_cast<std::uint32_t>(rounded);
-  const std::uint32_t magnitude = ((rounded_bits >> 13) & 0x7c00) + (rounded_bits & 0x0fff);
-  return static_cast<std::uint16_t>(sign | (without_sign > 0xff000000U ? 0x7e00U : magnitude));
-}
-
-float from_half(std::uint16_t half) {
-  const std::uint32_t bits = std::uint32_t{half} << 16;
-  const std::uint32_t sign = bits & 0x80000000U;
-  const std::uint32_t without_sign = bits << 1;
-  constexpr std::uint32_t exponent_offset = 0xe0U << 23;
-  const float normal = std::bit_cast<float>((without_sign >> 4) + exponent_offset) * 0x1.0p-112F;
-  const float subnormal = std::bit_cast<float>((without_sign >> 17) | (126U << 23)) - 0.5F;
-  const bool is_subnormal = without_sign < (1U << 27);
-  return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(is_subnormal ? subnormal : normal));
-}
-
 void encode_f16(std::span<const float> from, std::span<std::byte> to) {
   assert(to.size() >= encoded_bytes(NumberFormat::f16, from.size()));
-  for (std::size_t i = 0; i < from.size(); ++i) store(&to[2 * i], to_half(from[i]));
+  for (std::size_t i = 0; i < from.size(); ++i) store(&to[2 * i], float_to_half(from[i]));
 }
 
 void encode_q8_0(std::span<const float> from, std::span<std::byte> to) {
@@ -98,7 +74,7 @@ void encode_q8_0(std::span<const float> from, std::span<std::byte> to) {
   for (std::size_t start = 0; start < from.size(); start += q8_0_block, at += q8_0_block_bytes) {
     const auto block = from.subspan(start, q8_0_block);
     const float scale = largest_magnitude(block) / 127;
-    const std::uint16_t stored_scale = to_half(scale);
+    const std::uint16_t stored_scale = float_to_half(scale);
     const float inverse = stored_scale == 0 ? 0 : 1 / scale;  // of a scale that small it could be infinite
     store(at, stored_scale);
     for (std::size_t i = 0; i < q8_0_block; ++i)

@@ -19,10 +19,6 @@ std::size_t encoded_bytes(NumberFormat format, std::size_t elements);
 // `from` holds encoded_bytes(format, to.size()) bytes, at any alignment, little-endian.
 void decode(NumberFormat format, std::span<const std::uint8_t> from, std::span<float> to);
 
-// Rounds to nearest, ties to even; beyond the largest half it becomes infinite.
-std::uint16_t to_half(float value);
-float from_half(std::uint16_t half);
-
 // `to` has room for encoded_bytes(f16, from.size()) bytes.
 void encode_f16(std::span<const float> from, std::span<std::byte> to);
 // As ggml's quantize_row_q8_0_ref: the scale is max|x| / 127, numbers round to nearest. from.size() is a multiple

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 
 #include "engine/adapters/factor_pairs.h"
@@ -21,33 +20,15 @@ std::string module_of(std::uint32_t layer, Projection projection) {
          std::string(module_names[static_cast<std::size_t>(projection)]);
 }
 
-std::optional<Projection> projection_named(std::string_view module) {
-  for (std::size_t i = 0; i < projection_count; ++i) {
-    if (module_names[i] == module) return static_cast<Projection>(i);
-  }
-  return std::nullopt;
-}
-
 // "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight"
 std::optional<FactorName> parse_factor_name(std::string_view name) {
   constexpr std::string_view front = "base_model.model.model.layers.";
   constexpr std::string_view back = ".lora_A.weight";
-  FactorName parsed;
-  if (name.ends_with(".lora_B.weight")) {
-    parsed.factor = Factor::b;
-  } else if (!name.ends_with(back)) {
-    return std::nullopt;
-  }
+  const bool is_b = name.ends_with(".lora_B.weight");
+  if (!name.starts_with(front) || (!is_b && !name.ends_with(back))) return std::nullopt;
   name.remove_suffix(back.size());
-  if (!name.starts_with(front)) return std::nullopt;
-  name.remove_prefix(front.size());
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parsed.layer);
-  name.remove_prefix(static_cast<std::size_t>(end - name.data()));
-  if (error != std::errc() || !name.starts_with('.')) return std::nullopt;
-  const auto projection = projection_named(name.substr(1));
-  if (!projection) return std::nullopt;
-  parsed.projection = *projection;
-  return parsed;
+  if (name.size() < front.size()) return std::nullopt;
+  return parse_place(name.substr(front.size()), is_b ? Factor::b : Factor::a, module_names);
 }
 
 std::optional<NumberFormat> format_of(std::string_view dtype) {

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 
 // IEEE 754 half precision for processors without conversion instructions.
@@ -16,20 +18,20 @@ inline float half_to_float(std::uint16_t half) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | exponent | (bits & 0x8000U) << 16);
 }
 
-// Rounds to nearest, ties to even, as the instructions do; what is too large becomes infinite.
+// Rounds to nearest, ties to even, as the instructions do; what is too large becomes infinite. Without branches, so
+// that loops over it are vectorised. The float adder does the rounding: a number whose lowest bit weighs as much as the
+// half's is added to it (Maratyszcza's FP16 library, as ggml has it).
 inline std::uint16_t float_to_half(float number) {
+  constexpr float to_infinity = 0x1.0p+112F;
+  constexpr float back = 0x1.0p-110F;
   const auto bits = std::bit_cast<std::uint32_t>(number);
-  const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000U);
-  const std::uint32_t magnitude = bits & 0x7fffffffU;
-  if (magnitude > 0x7f800000U) return sign | 0x7e00U;
-  if (magnitude >= 0x477ff000U) return sign | 0x7c00U;
-  if (magnitude < 0x38800000U) {
-    // Subnormal: adding 0.5 leaves a multiple of 2^-24 in the lowest bits.
-    const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
-    return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(shifted) - 0x3f000000U));
-  }
-  const std::uint32_t odd = magnitude >> 13 & 1U;
-  return static_cast<std::uint16_t>(sign | ((magnitude - 0x38000000U + 0xfffU + odd) >> 13));
+  const std::uint32_t sign = (bits >> 16) & 0x8000;
+  const std::uint32_t without_sign = bits << 1;
+  const std::uint32_t exponent = std::max(without_sign & 0xff000000U, 0x71000000U);
+  const float rounded = std::bit_cast<float>((exponent >> 1) + 0x07800000U) + (std::fabs(number) * to_infinity) * back;
+  const auto rounded_bits = std::bit_cast<std::uint32_t>(rounded);
+  const std::uint32_t magnitude = ((rounded_bits >> 13) & 0x7c00) + (rounded_bits & 0x0fff);
+  return static_cast<std::uint16_t>(sign | (without_sign > 0xff000000U ? 0x7e00U : magnitude));
 }
 
 }  // namespace molly::engine

@@ -29,7 +29,6 @@ class Backend {
   Backend(const Backend&) = delete;
   Backend& operator=(const Backend&) = delete;
 
-  ggml_backend_t handle() const { return backend_; }
   ggml_backend_buffer_type_t plain() const { return plain_; }
   // The buffer type whose layout multiplies a weight [n_in, n_out] of this type faster than the plain one; null: none.
   ggml_backend_buffer_type_t repacked(ggml_type type, std::int64_t n_in, std::int64_t n_out) const;

@@ -83,8 +83,8 @@ void Forward::name_operations() {
 }
 
 std::unique_ptr<ForwardGraph> Forward::build(const Shape& shape) {
-  auto graph = std::make_unique<ForwardGraph>(model_.config(), model_.weights(), model_.config().rope_pairs, step_,
-                                              operations_, shape.rows, shape.adapters);
+  auto graph =
+      std::make_unique<ForwardGraph>(model_.config(), model_.weights(), step_, operations_, shape.rows, shape.adapters);
   graph->finish(model_.architecture().layers(*graph, graph->embed()), shape.outputs);
   return graph;
 }

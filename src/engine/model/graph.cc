@@ -45,11 +45,10 @@ void run_attend(ggml_tensor* output, int thread, int threads, void* data) {
 
 }  // namespace
 
-ForwardGraph::ForwardGraph(const ModelConfig& config, const Weights& weights, RopePairs rope, StepData& step,
-                           Operations& operations, std::uint32_t rows, bool with_adapters)
+ForwardGraph::ForwardGraph(const ModelConfig& config, const Weights& weights, StepData& step, Operations& operations,
+                           std::uint32_t rows, bool with_adapters)
     : config_(config),
       weights_(weights),
-      rope_(rope),
       step_(step),
       operations_(operations),
       rows_(rows),
@@ -104,7 +103,7 @@ ggml_tensor* ForwardGraph::heads(ggml_tensor* x, std::uint32_t count) {
 }
 
 ggml_tensor* ForwardGraph::rotate(ggml_tensor* heads) {
-  const int mode = rope_ == RopePairs::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
+  const int mode = config_.rope_pairs == RopePairs::halves ? GGML_ROPE_TYPE_NEOX : GGML_ROPE_TYPE_NORMAL;
   constexpr float no_extrapolation = 0;
   constexpr float attention_factor = 1;
   constexpr float beta_fast = 32;

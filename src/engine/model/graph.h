@@ -11,11 +11,6 @@
 
 namespace molly::engine {
 
-// Who computes adapters and attention: own kernels over the pool, or ggml's stock operations (mul_mat_id over stacked
-// factors, page gather and flash attention), which are the exact oracle and the way for backends without custom
-// operations.
-enum class Kernels : std::uint8_t { own, stock };
-
 // One linear's adapter operations; the address is what ggml hands back to them.
 struct LoraOperation {
   StepData* step = nullptr;
@@ -46,8 +41,8 @@ class ForwardGraph {
     ggml_tensor* outputs = nullptr;    // I32 [outputs]: rows that are read; null when all are
   };
 
-  ForwardGraph(const ModelConfig& config, const Weights& weights, RopePairs rope, StepData& step,
-               Operations& operations, std::uint32_t rows, bool with_adapters);
+  ForwardGraph(const ModelConfig& config, const Weights& weights, StepData& step, Operations& operations,
+               std::uint32_t rows, bool with_adapters);
 
   const ModelConfig& config() const { return config_; }
   const Weights& weights() const { return weights_; }
@@ -80,7 +75,6 @@ class ForwardGraph {
 
   const ModelConfig& config_;
   const Weights& weights_;
-  RopePairs rope_;
   StepData& step_;
   Operations& operations_;
   std::uint32_t rows_;

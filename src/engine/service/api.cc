@@ -96,7 +96,8 @@ Result<std::string> prefetch_json(Engine& engine, std::string_view body) {
   std::string name;
   wire::JsonReader in(body);
   in.object([&](std::string_view key) {
-    key == "name" ? static_cast<void>(name = in.string()) : in.fail("is not known here");
+    if (key != "name") return in.fail("is not known here");
+    name = in.string();
   });
   in.expect_end();
   if (!in.ok()) return failure(ErrorCode::invalid_request, in.path() + " " + in.problem(), in.path());

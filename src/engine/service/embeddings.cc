@@ -3,7 +3,7 @@
 
 #include "base/json_writer.h"
 #include "engine/service/api.h"
-#include "engine/service/mailbox.h"
+#include "engine/service/submitted.h"
 #include "wire/json_reader.h"
 #include "wire/openai.h"
 
@@ -79,28 +79,10 @@ std::string render(const Engine& engine, std::span<const std::vector<float>> emb
   return std::move(json.end_object().end_object()).text();
 }
 
-// Cancels what is under way when the client leaves.
-class Submitted {
- public:
-  Submitted(Engine& engine, std::shared_ptr<Mailbox> mailbox) : engine_(engine), mailbox_(std::move(mailbox)) {}
-  ~Submitted() {
-    mailbox_->close();
-    for (const GenerationId id : ids_) engine_.cancel(id);
-  }
-  Submitted(const Submitted&) = delete;
-  Submitted& operator=(const Submitted&) = delete;
-  void add(GenerationRequest request) { ids_.push_back(engine_.submit(std::move(request))); }
-
- private:
-  Engine& engine_;
-  std::shared_ptr<Mailbox> mailbox_;
-  std::vector<GenerationId> ids_;
-};
-
-asio::awaitable<Result<std::vector<std::vector<float>>>> collect(Mailbox& mailbox, std::size_t count) {
+asio::awaitable<Result<std::vector<std::vector<float>>>> collect(Submitted& submitted, std::size_t count) {
   std::vector<std::vector<float>> out(count);
   for (std::size_t ended = 0; ended < count;) {
-    for (Addressed& addressed : co_await mailbox.receive()) {
+    for (Addressed& addressed : co_await submitted.receive()) {
       if (auto* embedding = std::get_if<Embedding>(&addressed.letter)) {
         out[addressed.choice] = std::move(embedding->numbers);
         normalise(out[addressed.choice]);
@@ -119,28 +101,22 @@ asio::awaitable<Result<std::vector<std::vector<float>>>> collect(Mailbox& mailbo
 asio::awaitable<void> Api::embed(http::Exchange& exchange) {
   const auto request = read_request(exchange.body());
   if (!request) co_return co_await answer(exchange, std::unexpected(request.error()));
-  std::vector<AdapterWeight> adapters;
-  if (!request->adapter.empty()) {
-    const auto id = engine_.find_adapter(request->adapter);
-    if (!id) {
-      co_return co_await answer(
-          exchange, failure(ErrorCode::not_found, "there is no adapter '" + request->adapter + "'", "adapter"));
-    }
-    adapters.push_back({*id, 1});
-  }
-  auto mailbox = std::make_shared<Mailbox>(co_await asio::this_coro::executor);
-  Submitted submitted(engine_, mailbox);
+  std::vector<std::pair<std::string, float>> wanted;
+  if (!request->adapter.empty()) wanted.emplace_back(request->adapter, 1.0F);
+  const auto adapters = engine_.find_adapters(wanted);
+  if (!adapters) co_return co_await answer(exchange, std::unexpected(adapters.error()));
+  Submitted submitted(engine_, co_await asio::this_coro::executor);
   std::size_t tokens = 0;
   for (std::size_t i = 0; i < request->texts.size(); ++i) {
     GenerationRequest one;
     one.prompt = engine_.vocabulary().tokenize(request->texts[i], SpecialTokens::as_text, Beginning::as_model_wants);
     one.pooling = request->pooling;
-    one.adapters = adapters;
-    one.sink = std::make_shared<ChoiceSink>(i, engine_.vocabulary(), std::vector<std::string>{}, mailbox);
+    one.adapters = *adapters;
+    one.sink = submitted.sink(i, {});
     tokens += one.prompt.size();
     submitted.add(std::move(one));
   }
-  const auto embeddings = co_await collect(*mailbox, request->texts.size());
+  const auto embeddings = co_await collect(submitted, request->texts.size());
   if (!embeddings) co_return co_await answer(exchange, std::unexpected(embeddings.error()));
   co_await answer(exchange, render(engine_, *embeddings, tokens));
 }

@@ -49,7 +49,8 @@ struct Engine::State {
   bool stopping = false;
   bool woken = false;
   std::atomic<GenerationId> next_id{1};
-  std::map<GenerationId, GenerationId> scheduled;  // ours to the scheduler's; engine thread
+  std::map<std::string, AdapterId, std::less<>> adapter_names;  // of the cache's, under the mutex: asking must not wait
+  std::map<GenerationId, GenerationId> scheduled;               // ours to the scheduler's; engine thread
   std::thread thread;
 
   void post(std::function<void()> task) {
@@ -214,24 +215,48 @@ void Engine::cancel(GenerationId id) {
 Result<AdapterId> Engine::add_adapter(std::string name, const std::filesystem::path& file) {
   auto version = file_version(file);
   if (!version) return std::unexpected(version.error());
-  return state_->call([&] { return state_->adapters->add(std::move(name), file, std::move(*version)); });
-}
-
-Result<void> Engine::remove_adapter(std::string_view name) {
-  return state_->call([&] { return state_->adapters->remove(name); });
-}
-
-Result<void> Engine::prefetch_adapter(std::string_view name) {
-  return state_->call([&]() -> Result<void> {
-    const auto id = state_->adapters->find(name);
-    if (!id) return failure(ErrorCode::not_found, "there is no adapter '" + std::string(name) + "'", "name");
-    state_->adapters->prefetch(*id);
-    return {};
+  return state_->call([&]() -> Result<AdapterId> {
+    auto added = state_->adapters->add(name, file, std::move(*version));
+    if (!added) return added;
+    const std::lock_guard lock(state_->mutex);
+    state_->adapter_names.emplace(std::move(name), *added);
+    return added;
   });
 }
 
-std::optional<AdapterId> Engine::find_adapter(std::string_view name) const {
-  return state_->call([&] { return state_->adapters->find(name); });
+Result<void> Engine::remove_adapter(std::string_view name) {
+  return state_->call([&]() -> Result<void> {
+    auto removed = state_->adapters->remove(name);
+    if (!removed) return removed;
+    const std::lock_guard lock(state_->mutex);
+    state_->adapter_names.erase(std::string(name));
+    return removed;
+  });
+}
+
+Result<void> Engine::prefetch_adapter(std::string_view name) {
+  const std::pair<std::string, float> wanted(name, 1.0F);
+  auto found = find_adapters({&wanted, 1});
+  if (!found) {
+    found.error().field = "name";
+    return std::unexpected(std::move(found.error()));
+  }
+  state_->post([s = state_.get(), id = found->front().adapter] { s->adapters->prefetch(id); });
+  return {};
+}
+
+Result<std::vector<AdapterWeight>> Engine::find_adapters(std::span<const std::pair<std::string, float>> wanted) const {
+  std::vector<AdapterWeight> out;
+  out.reserve(wanted.size());
+  const std::lock_guard lock(state_->mutex);
+  for (const auto& [name, weight] : wanted) {
+    const auto found = state_->adapter_names.find(name);
+    if (found == state_->adapter_names.end()) {
+      return failure(ErrorCode::not_found, "there is no adapter '" + name + "'", "adapter");
+    }
+    out.push_back({found->second, weight});
+  }
+  return out;
 }
 
 std::vector<AdapterStatus> Engine::adapters() const {

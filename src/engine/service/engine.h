@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -64,7 +66,8 @@ class Engine {
   Result<void> remove_adapter(std::string_view name);
   // A hint that requests for it are to come.
   Result<void> prefetch_adapter(std::string_view name);
-  std::optional<AdapterId> find_adapter(std::string_view name) const;
+  // Does not wait. not_found names the first that is not there.
+  Result<std::vector<AdapterWeight>> find_adapters(std::span<const std::pair<std::string, float>> wanted) const;
   std::vector<AdapterStatus> adapters() const;
   EngineStatus status() const;
 

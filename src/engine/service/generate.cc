@@ -49,13 +49,6 @@ Result<std::vector<std::vector<Token>>> token_prompts(const RawJson& text, std::
   return failure(ErrorCode::invalid_request, "prompt" + in.path() + " " + in.problem(), "prompt");
 }
 
-bool renders_beginning(std::string_view prompt, const Vocabulary& vocabulary) {
-  const auto beginning = vocabulary.beginning();
-  if (!beginning) return false;
-  const std::string text = vocabulary.piece(*beginning, SpecialTokens::parsed);
-  return !text.empty() && prompt.starts_with(text);
-}
-
 Result<std::vector<std::vector<Token>>> chat_prompt(const Engine& engine, const Request& request,
                                                     const Parameters& parameters) {
   if (engine.chat_template() == nullptr) {
@@ -64,9 +57,8 @@ Result<std::vector<std::vector<Token>>> chat_prompt(const Engine& engine, const 
   }
   const auto prompt = engine.chat_template()->render(request, {.extra_json = parameters.template_variables});
   if (!prompt) return std::unexpected(prompt.error());
-  const Vocabulary& vocabulary = engine.vocabulary();
-  const auto beginning = renders_beginning(*prompt, vocabulary) ? Beginning::bare : Beginning::as_model_wants;
-  return std::vector<std::vector<Token>>{vocabulary.tokenize(*prompt, SpecialTokens::parsed, beginning)};
+  return std::vector<std::vector<Token>>{
+      engine.vocabulary().tokenize(*prompt, SpecialTokens::parsed, Beginning::as_model_wants)};
 }
 
 }  // namespace
@@ -85,17 +77,7 @@ Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, cons
 }
 
 Generation::Generation(Engine& engine, Endpoint endpoint, Parameters parameters, const asio::any_io_executor& executor)
-    : engine_(engine),
-      endpoint_(endpoint),
-      parameters_(std::move(parameters)),
-      mailbox_(std::make_shared<Mailbox>(executor)) {}
-
-Generation::~Generation() {
-  mailbox_->close();
-  for (const Running& running : running_) {
-    if (!running.ended) engine_.cancel(running.id);
-  }
-}
+    : engine_(engine), endpoint_(endpoint), parameters_(std::move(parameters)), submitted_(engine, executor) {}
 
 Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Request& request,
                                                       const asio::any_io_executor& executor) {
@@ -124,46 +106,50 @@ Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Requ
 
 Result<void> Generation::submit(const Request& request, std::span<const std::vector<Token>> prompts) {
   constexpr std::uint32_t most_choices = 128;
-  constexpr std::uint32_t usual_max_tokens = 1 << 20;  // the context ends it
   const std::uint32_t choices = request.n.value_or(1);
   if (choices == 0 || choices * prompts.size() > most_choices) {
     return failure(ErrorCode::invalid_request, std::format("n must be 1 to {}", most_choices), "n");
   }
-  std::vector<AdapterWeight> adapters;
-  for (const auto& [name, weight] : parameters_.adapters) {
-    const auto id = engine_.find_adapter(name);
-    if (!id) return failure(ErrorCode::not_found, "there is no adapter '" + name + "'", "adapter");
-    adapters.push_back({*id, weight});
-  }
+  auto adapters = engine_.find_adapters(parameters_.adapters);
+  if (!adapters) return std::unexpected(std::move(adapters.error()));
   if (parameters_.confidence) parameters_.sampling.top_logprobs = std::max(parameters_.sampling.top_logprobs, 2U);
   std::vector<GenerationRequest> wanted;
   for (const std::vector<Token>& prompt : prompts) {
     usage_.prompt_tokens += prompt.size();
     for (std::uint32_t choice = 0; choice < choices; ++choice) {
-      SamplingSettings sampling = parameters_.sampling;
-      if (sampling.seed) *sampling.seed += choice;
-      auto chooser = make_chooser(engine_.vocabulary(), sampling, prompt);
-      if (!chooser) return std::unexpected(chooser.error());
-      GenerationRequest one;
-      one.prompt = prompt;
-      one.max_tokens = static_cast<std::uint32_t>(
-          std::min<std::uint64_t>(request.sampling.max_tokens.value_or(usual_max_tokens), usual_max_tokens));
-      one.adapters = adapters;
-      one.domain = parameters_.cache_domain;
-      one.member = parameters_.member;
-      one.priority = parameters_.priority;
-      if (parameters_.deadline_ms > 0) {
-        one.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters_.deadline_ms);
-      }
-      one.drafting = parameters_.drafting;
-      one.task_class = parameters_.task_class;
-      one.chooser = std::move(*chooser);
-      one.sink = std::make_shared<ChoiceSink>(wanted.size(), engine_.vocabulary(), request.sampling.stop, mailbox_);
-      wanted.push_back(std::move(one));
+      auto one = choice_of(request, prompt, choice, wanted.size());
+      if (!one) return std::unexpected(one.error());
+      one->adapters = *adapters;
+      wanted.push_back(std::move(*one));
     }
   }
-  for (GenerationRequest& one : wanted) running_.push_back({.id = engine_.submit(std::move(one))});
+  running_.resize(wanted.size());
+  for (GenerationRequest& one : wanted) submitted_.add(std::move(one));
   return {};
+}
+
+Result<GenerationRequest> Generation::choice_of(const Request& request, const std::vector<Token>& prompt,
+                                                std::uint32_t choice, std::size_t index) const {
+  constexpr std::uint64_t usual_max_tokens = 1 << 20;  // the context ends it
+  SamplingSettings sampling = parameters_.sampling;
+  if (sampling.seed) *sampling.seed += choice;
+  auto chooser = make_chooser(engine_.vocabulary(), sampling, prompt);
+  if (!chooser) return std::unexpected(chooser.error());
+  GenerationRequest out;
+  out.prompt = prompt;
+  out.max_tokens =
+      static_cast<std::uint32_t>(std::min(request.sampling.max_tokens.value_or(usual_max_tokens), usual_max_tokens));
+  out.domain = parameters_.cache_domain;
+  out.member = parameters_.member;
+  out.priority = parameters_.priority;
+  if (parameters_.deadline_ms > 0) {
+    out.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters_.deadline_ms);
+  }
+  out.drafting = parameters_.drafting;
+  out.task_class = parameters_.task_class;
+  out.chooser = std::move(*chooser);
+  out.sink = submitted_.sink(index, request.sampling.stop);
+  return out;
 }
 
 ChoiceDelta Generation::delta_of(std::size_t choice, Piece piece) {
@@ -186,7 +172,6 @@ void Generation::add_end(std::size_t choice, const Ended& ended, std::vector<Eve
       running_[choice].begun ? ChoiceDelta{.index = static_cast<std::uint32_t>(choice)} : delta_of(choice, Piece{});
   delta.finish = ended.reason == FinishReason::length ? molly::FinishReason::length : molly::FinishReason::stop;
   events.emplace_back(std::move(delta));
-  running_[choice].ended = true;
   usage_.completion_tokens += ended.tokens;
   usage_.cached_tokens = usage_.cached_tokens.value_or(0) + ended.timings.cached_tokens;
   timings_ = ended.timings;
@@ -203,7 +188,6 @@ void Generation::add_events(Addressed addressed, std::vector<Event>& events) {
   } else if (const auto* ended = std::get_if<Ended>(&addressed.letter)) {
     add_end(addressed.choice, *ended, events);
   } else if (auto* error = std::get_if<Error>(&addressed.letter)) {
-    running_[addressed.choice].ended = true;
     events.emplace_back(Failed{std::move(*error)});
   }
 }
@@ -212,7 +196,7 @@ asio::awaitable<std::vector<Event>> Generation::next() {
   std::vector<Event> events;
   if (!std::exchange(started_, true)) events.emplace_back(Started{.model = engine_.options().name});
   while (true) {
-    for (Addressed& addressed : co_await mailbox_->receive()) {
+    for (Addressed& addressed : co_await submitted_.receive()) {
       add_events(std::move(addressed), events);
       // One choice that failed ends the answer; destroying us cancels the others.
       if (!events.empty() && std::holds_alternative<Failed>(events.back())) co_return events;

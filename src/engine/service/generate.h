@@ -11,6 +11,7 @@
 #include "engine/service/engine.h"
 #include "engine/service/mailbox.h"
 #include "engine/service/parameters.h"
+#include "engine/service/submitted.h"
 
 namespace molly::engine {
 
@@ -24,7 +25,6 @@ class Generation {
   // Checks, renders, tokenizes and submits. Errors as the API reports them.
   static Result<std::unique_ptr<Generation>> begin(Engine& engine, const Request& request,
                                                    const boost::asio::any_io_executor& executor);
-  ~Generation();
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
 
@@ -33,14 +33,14 @@ class Generation {
 
  private:
   struct Running {
-    GenerationId id = 0;
     bool begun = false;
-    bool ended = false;
     std::size_t text_bytes = 0;  // sent so far, for text_offset
   };
 
   Generation(Engine& engine, Endpoint endpoint, Parameters parameters, const boost::asio::any_io_executor& executor);
   Result<void> submit(const Request& request, std::span<const std::vector<Token>> prompts);
+  Result<GenerationRequest> choice_of(const Request& request, const std::vector<Token>& prompt, std::uint32_t choice,
+                                      std::size_t index) const;
   ChoiceDelta delta_of(std::size_t choice, Piece piece);
   void add_end(std::size_t choice, const Ended& ended, std::vector<Event>& events);
   void add_events(Addressed addressed, std::vector<Event>& events);
@@ -48,7 +48,7 @@ class Generation {
   Engine& engine_;
   Endpoint endpoint_;
   Parameters parameters_;
-  std::shared_ptr<Mailbox> mailbox_;
+  Submitted submitted_;
   std::vector<Running> running_;
   Usage usage_;
   GenerationTimings timings_;  // of the last choice that ended

@@ -21,6 +21,8 @@ bool is_scalar(char32_t value) { return value < 0xd800 || (value > 0xdfff && val
 
 }  // namespace
 
+std::size_t character_bytes(char first) { return lead_of(static_cast<unsigned char>(first)).length; }
+
 CodePoint first_code_point(std::string_view text) {
   const Lead lead = lead_of(static_cast<unsigned char>(text.front()));
   if (lead.length == 0 || lead.length > text.size()) return {};

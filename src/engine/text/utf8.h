@@ -15,6 +15,9 @@ struct CodePoint {
 // The first character of a text that is not empty (Unicode table 3-7).
 CodePoint first_code_point(std::string_view text);
 
+// Bytes that a character with this first byte has; 0: none begins so.
+std::size_t character_bytes(char first);
+
 bool is_utf8(std::string_view text);
 
 // Every byte that belongs to no well-formed character becomes U+FFFD.
