@@ -19,9 +19,9 @@ test: ## build and pass every test
 	@$(ROOT) --section test --build
 	@$(ROOT) tools/test
 
-bench: bench-gateway bench-fault ## run every benchmark (QUICK=1: rougher, under a minute each)
+bench: bench-gateway bench-fault bench-engine ## run every benchmark (QUICK=1: rougher, under a minute each)
 
-bench-%: ## run one benchmark: bench-gateway, bench-fault
+bench-%: ## run one benchmark: bench-gateway, bench-fault, bench-engine
 	@$(ROOT) --section bench --build
 	@$(ROOT) tools/compile release
 	@$(ROOT) bench/$*/run

@@ -9,6 +9,7 @@
 #include "commands/local_server.h"
 #include "commands/opened.h"
 #include "control_plane/configuration.h"
+#include "targets/model_list.h"
 
 namespace molly::apps {
 namespace {
@@ -55,13 +56,18 @@ Result<std::string> check_embedded() {
 }
 
 Result<std::string> check_runtime() {
-  const auto program = base::find_program("llama-server");
-  if (!program) {
+  const auto engine = targets::find_engine({});
+  const auto server = base::find_program("llama-server");
+  if (!engine) {
     return failure(ErrorCode::unavailable,
-                   "llama-server is not in PATH, so no local model can run: install llama.cpp's tools or name it as "
-                   "'server' in [models]");
+                   "molly-engine is not beside this program: build it, or name it as 'engine' in [models]");
   }
-  return program->string();
+  if (!server) {
+    return failure(ErrorCode::unavailable,
+                   "llama-server is not in PATH, so models that molly-engine does not know cannot run: install "
+                   "llama.cpp's tools or name it as 'server' in [models]");
+  }
+  return engine->string() + ", " + server->string();
 }
 
 Result<std::string> check_memory() {

@@ -5,6 +5,7 @@
 #include "commands/command.h"
 #include "commands/local_server.h"
 #include "commands/opened.h"
+#include "config/file.h"
 #include "control_plane/configuration.h"
 #include "gguf/memory.h"
 #include "targets/model_list.h"
@@ -18,13 +19,21 @@ struct AddOptions {
   std::filesystem::path projector;
 };
 
+// A configuration with mistakes is `molly doctor`'s to explain; models are shown and added all the same.
+targets::ModelSettings model_settings(const Globals& globals, const std::vector<targets::ModelEntry>& models) {
+  auto found = config::find_config(globals.config);
+  if (!found) return {};
+  const auto settings = read_settings(found->document, names_of(models));
+  return settings ? settings->models : targets::ModelSettings();
+}
+
 Result<void> add(const Globals& globals, const AddOptions& options) {
   targets::ModelEntry model{.name = options.name, .file = options.file, .projector = options.projector};
   std::error_code failed;
   model.file = std::filesystem::canonical(options.file, failed);
   if (failed) return failure(ErrorCode::invalid_request, "there is no file " + options.file.string(), "file");
   if (model.name.empty()) model.name = targets::default_model_name(model.file);
-  const auto planned = targets::plan_model(model, {});
+  const auto planned = targets::plan_model(model, model_settings(globals, {model}));
   if (!planned) return std::unexpected(planned.error());
   const auto opened = Opened::open(globals);
   if (!opened) return std::unexpected(opened.error());
@@ -35,11 +44,13 @@ Result<void> add(const Globals& globals, const AddOptions& options) {
   if (globals.json) {
     base::JsonWriter json;
     json.begin_object().member("name", model.name).member("file", model.file.string());
-    json.member("context_length", planned->description.context_length.value_or(0)).end_object();
+    json.member("context_length", planned->description.context_length.value_or(0));
+    json.member("runtime", to_string(planned->plan.server)).end_object();
     std::cout << json.text() << '\n';
   } else {
     std::cout << "added " << model.name << " (context " << planned->description.context_length.value_or(0)
-              << " tokens per request)\nask it with: molly ask --model " << model.name << " \"...\"\n";
+              << " tokens per request, served by " << to_string(planned->plan.server)
+              << ")\nask it with: molly ask --model " << model.name << " \"...\"\n";
   }
   return {};
 }
@@ -55,20 +66,25 @@ Result<std::vector<targets::ModelEntry>> all_models(const Globals& globals) {
 Result<void> list(const Globals& globals) {
   const auto models = all_models(globals);
   if (!models) return std::unexpected(models.error());
+  const targets::ModelSettings settings = model_settings(globals, *models);
   base::JsonWriter json;
   json.begin_object().key("models").begin_array();
-  Table table({"NAME", "ARCHITECTURE", "QUANTIZATION", "CONTEXT", "SIZE", "FILE"});
+  Table table({"NAME", "ARCHITECTURE", "QUANTIZATION", "CONTEXT", "SIZE", "RUNTIME", "FILE"});
   for (const targets::ModelEntry& model : *models) {
     const auto header = gguf::read_model_file(model.file);
     json.begin_object().member("name", model.name).member("file", model.file.string());
+    const auto planned = targets::plan_model(model, settings);
     if (header) {
+      const std::string_view runtime = planned ? to_string(planned->plan.server) : "-";
       json.member("architecture", header->architecture).member("quantization", header->quantization);
       json.member("context_length", header->context_length).member("bytes", header->file_bytes);
+      json.member("runtime", runtime);
+      if (!planned) json.member("problem", planned.error().message);
       table.add({model.name, header->architecture, header->quantization, std::to_string(header->context_length),
-                 base::human_size(header->file_bytes), model.file.string()});
+                 base::human_size(header->file_bytes), std::string(runtime), model.file.string()});
     } else {
       json.member("problem", header.error().message);
-      table.add({model.name, "unreadable", "-", "-", "-", model.file.string()});
+      table.add({model.name, "unreadable", "-", "-", "-", "-", model.file.string()});
     }
     json.end_object();
   }

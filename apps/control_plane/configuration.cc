@@ -162,7 +162,8 @@ Result<pipeline::Runtime> build_runtime(const Settings& settings, const ManagedM
   if (!engine) return std::unexpected(engine.error());
   pipeline::Runtime out;
   for (const targets::ServedModel& model : managed.models) {
-    out.targets.push_back(std::make_shared<targets::ManagedTarget>(model.description, model.support, supervisor));
+    out.targets.push_back(
+        std::make_shared<targets::ManagedTarget>(model.description, model.support, model.plan.server, supervisor));
   }
   out.targets.insert(out.targets.end(), remote->begin(), remote->end());
   out.aliases.insert(settings.aliases.begin(), settings.aliases.end());

@@ -258,6 +258,7 @@ Result<void> ControlPlane::apply_configuration() {
 void ControlPlane::start_supervisor(const targets::ModelSettings& settings) {
   targets::SupervisorOptions options;
   options.server = llama_server(settings);
+  if (auto engine = targets::find_engine(settings)) options.engine = std::move(*engine);
   options.run_folder = opened_->folder().run();
   options.log_folder = opened_->folder().logs();
   options.threads = settings.threads;

@@ -232,8 +232,14 @@ asio::awaitable<Attempt<void>> Conversation::check_length(egress::Door& door, co
                     "messages"});
 }
 
+// Cached prefixes are shared among the requests of one member under one label.
+targets::Behalf Conversation::behalf() const {
+  std::string member = caller_.key ? "member:" + caller_.key->member : "owner";
+  return {.cache_domain = member + '|' + labels::to_string(clearance_->label()), .member = std::move(member)};
+}
+
 asio::awaitable<Attempt<void>> Conversation::ask_target(egress::Door& door, const targets::Target& target) {
-  auto dispatch = co_await authorise(target, target.encode(request_));
+  auto dispatch = co_await authorise(target, target.encode(request_, behalf()));
   if (!dispatch) co_return std::unexpected(std::move(dispatch.error()));
   record_.dropped = target.dropped(request_);
   targets::Question question{.endpoint = request_.endpoint, .stream = request_.stream, .choices = choices_of(request_)};

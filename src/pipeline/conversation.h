@@ -61,6 +61,7 @@ class Conversation {
   Error all_failed() const;
   bool honours_request(const targets::Target& target);
   boost::asio::awaitable<targets::Attempt<void>> try_candidate(egress::Door& door, const routing::Candidate& candidate);
+  targets::Behalf behalf() const;
   boost::asio::awaitable<targets::Attempt<void>> ask_target(egress::Door& door, const targets::Target& target);
   boost::asio::awaitable<targets::Attempt<void>> check_length(egress::Door& door, const targets::Target& target);
   boost::asio::awaitable<targets::Attempt<policy::AnyDispatch>> authorise(const targets::Target& target,

@@ -1,5 +1,9 @@
 #include "targets/managed_target.h"
 
+#include <algorithm>
+
+#include "base/json_writer.h"
+
 namespace molly::targets {
 namespace {
 
@@ -27,14 +31,25 @@ class LeasedPlace : public Reservation {
   egress::Endpoint endpoint_;
 };
 
+// Whom a request is for is Molly's to say: what the client wrote under these names is not passed on.
+constexpr std::string_view said_by_molly[] = {"cache_domain", "member", "priority"};
+
+void set_behalf(Request& request, const Behalf& behalf) {
+  std::erase_if(request.extra, [](const auto& field) { return std::ranges::contains(said_by_molly, field.first); });
+  if (!behalf.cache_domain.empty())
+    request.extra.emplace_back("cache_domain", RawJson{base::json_string(behalf.cache_domain)});
+  if (!behalf.member.empty()) request.extra.emplace_back("member", RawJson{base::json_string(behalf.member)});
+}
+
 FailureKind kind_of(ErrorCode code) {
   return code == ErrorCode::overloaded ? FailureKind::busy : FailureKind::not_ready;
 }
 
 }  // namespace
 
-ManagedTarget::ManagedTarget(TargetDescription description, wire::ParameterSupport support, Supervisor& supervisor)
-    : description_(std::move(description)), support_(support), supervisor_(supervisor) {}
+ManagedTarget::ManagedTarget(TargetDescription description, wire::ParameterSupport support, ModelServer server,
+                             Supervisor& supervisor)
+    : description_(std::move(description)), support_(support), server_(server), supervisor_(supervisor) {}
 
 ModelStatus ManagedTarget::status() const {
   if (auto known = supervisor_.status(description_.name)) return std::move(*known);
@@ -51,12 +66,14 @@ molly::Health ManagedTarget::health(Breaker::Clock::time_point) const {
 
 std::string ManagedTarget::health_reason(Breaker::Clock::time_point) const { return status().reason; }
 
-std::string ManagedTarget::encode(const Request& request) const {
+std::string ManagedTarget::encode(const Request& request, const Behalf& behalf) const {
   wire::EncodeOptions options{.model = description_.model};
   if (request.stream) options.include_usage = true;
-  if (dropped(request).empty()) return wire::encode_request(request, options);
+  const bool to_engine = server_ == ModelServer::molly_engine;
+  if (!to_engine && dropped(request).empty()) return wire::encode_request(request, options);
   Request honoured = request;
   honoured.reasoning_effort.reset();
+  if (to_engine) set_behalf(honoured, behalf);
   return wire::encode_request(honoured, options);
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "base/os/process.h"
+#include "targets/engine_fit.h"
+
 namespace molly::targets {
 namespace {
 
@@ -18,9 +21,24 @@ std::uint32_t context_per_request(const gguf::ModelFile& header, const ModelSett
   return static_cast<std::uint32_t>(std::min(trained, wanted));
 }
 
-wire::ParameterSupport support_of(const gguf::ModelFile& header, const ModelEntry& model) {
+// The engine renders no tools yet, so a model that can use them keeps llama-server unless the owner says otherwise.
+Result<ModelServer> choose_server(const gguf::ModelFile& header, const ModelEntry& model,
+                                  const ModelSettings& settings) {
+  if (settings.runtime == ModelRuntime::llama_server) return ModelServer::llama_server;
+  auto unfit = unfit_for_engine(header);
+  if (!unfit && !model.projector.empty()) unfit = "it takes images";
+  if (!unfit && !find_engine(settings)) unfit = "there is no program " + settings.engine.string();
+  if (settings.runtime == ModelRuntime::molly_engine) {
+    if (!unfit) return ModelServer::molly_engine;
+    return failure(ErrorCode::invalid_request, "molly-engine cannot serve it: " + *unfit, "runtime");
+  }
+  const bool better = !unfit && !template_mentions_tools(header.chat_template);
+  return better ? ModelServer::molly_engine : ModelServer::llama_server;
+}
+
+wire::ParameterSupport support_of(const gguf::ModelFile& header, const ModelEntry& model, ModelServer server) {
   wire::ParameterSupport support;
-  support.tools = template_mentions_tools(header.chat_template);
+  support.tools = server == ModelServer::llama_server && template_mentions_tools(header.chat_template);
   support.best_of = false;
   support.suffix = false;
   support.echo = false;
@@ -81,19 +99,34 @@ std::string default_model_name(const std::filesystem::path& file) {
   return name.substr(0, 64);
 }
 
+std::optional<std::filesystem::path> find_engine(const ModelSettings& settings) {
+  if (!settings.engine.has_parent_path()) {
+    const auto own = base::own_program();
+    std::error_code ignored;
+    const auto beside = own ? own->parent_path() / settings.engine : std::filesystem::path();
+    if (std::filesystem::is_regular_file(beside, ignored)) return beside;
+  }
+  auto found = base::find_program(settings.engine.string());
+  if (!found) return std::nullopt;
+  return std::move(*found);
+}
+
 Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings) {
   auto header = gguf::read_model_file(model.file);
   if (!header) return std::unexpected(header.error());
+  const auto server = choose_server(*header, model, settings);
+  if (!server) return std::unexpected(server.error());
   const std::uint32_t context = context_per_request(*header, settings);
   ServedModel out;
   out.plan = {.name = model.name,
               .file = model.file,
               .projector = model.projector,
+              .server = *server,
               .context_length = context,
               .slots = settings.parallel,
               .threads = settings.threads,
               .further_arguments = {}};
-  out.support = support_of(*header, model);
+  out.support = support_of(*header, model, *server);
   out.description = {.name = model.name,
                      .tier = Tier::t0,
                      .zone = "device",

@@ -34,6 +34,9 @@ Result<void> remove_model(store::Connection& connection, const std::string& name
 // "Qwen3-8B-Q4_K_M.gguf" as "qwen3-8b-q4_k_m": the name when none is given.
 std::string default_model_name(const std::filesystem::path& file);
 
+// molly-engine's program as `settings` names it; nothing when there is none.
+std::optional<std::filesystem::path> find_engine(const ModelSettings& settings);
+
 // How a model file is served and what it can do, from its own header and [models].
 struct ServedModel {
   ModelPlan plan;

@@ -72,7 +72,7 @@ std::string OpenAiTarget::health_reason(Breaker::Clock::time_point now) const {
   return {};
 }
 
-std::string OpenAiTarget::encode(const Request& request) const {
+std::string OpenAiTarget::encode(const Request& request, const Behalf&) const {
   wire::EncodeOptions options{.model = settings_.description.model};
   if (request.stream) options.include_usage = true;
   return wire::encode_request(request, options);

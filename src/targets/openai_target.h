@@ -16,7 +16,7 @@ class OpenAiTarget : public Target {
   const wire::ParameterSupport& support() const override { return support_; }
   molly::Health health(Breaker::Clock::time_point now) const override;
   std::string health_reason(Breaker::Clock::time_point now) const override;
-  std::string encode(const Request& request) const override;
+  std::string encode(const Request& request, const Behalf& behalf) const override;
   std::vector<std::string> dropped(const Request&) const override { return {}; }
   std::vector<wire::CountQuery> count_queries(const Request& request) const override {
     return settings_.counts_tokens ? wire::count_queries(request) : std::vector<wire::CountQuery>();

@@ -118,12 +118,24 @@ std::vector<TargetSettings> read_targets(config::Section root) {
   return out;
 }
 
+ModelRuntime read_runtime(config::Section& section) {
+  const auto name = section.text("runtime");
+  if (!name || *name == "auto") return ModelRuntime::automatic;
+  if (*name == "llama-server") return ModelRuntime::llama_server;
+  if (*name != "molly-engine") {
+    section.refuse("runtime", "'" + *name + "' is no runtime: use auto, molly-engine or llama-server");
+  }
+  return ModelRuntime::molly_engine;
+}
+
 ModelSettings read_models(config::Section root) {
   ModelSettings out;
   config::Section section = root.table("models");
   out.memory = section.bytes("memory");
   out.keep_alive = section.duration("keep_alive").value_or(out.keep_alive);
   if (const auto server = section.text("server")) out.server = *server;
+  if (const auto engine = section.text("engine")) out.engine = *engine;
+  out.runtime = read_runtime(section);
   out.threads = static_cast<std::uint32_t>(section.integer("threads", {1, 1024}).value_or(0));
   out.parallel = static_cast<std::uint32_t>(section.integer("parallel", {1, 256}).value_or(out.parallel));
   out.context = static_cast<std::uint32_t>(section.integer("context", {16, 1 << 30}).value_or(0));

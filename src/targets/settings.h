@@ -33,11 +33,20 @@ struct TargetSettings {
   bool operator==(const TargetSettings&) const = default;
 };
 
+// [models] runtime: which program serves the models.
+enum class ModelRuntime : std::uint8_t {
+  automatic,  // molly-engine where it can do all that llama-server can for the model, else llama-server
+  llama_server,
+  molly_engine,  // a model that it cannot serve is an error
+};
+
 // [models]: the model processes that Molly starts itself.
 struct ModelSettings {
   std::optional<std::uint64_t> memory;  // bytes for all of them together; absent: 70 % of what is available
   std::chrono::milliseconds keep_alive{std::chrono::minutes(10)};
   std::filesystem::path server = "llama-server";  // found in PATH when it has no slash
+  ModelRuntime runtime = ModelRuntime::automatic;
+  std::filesystem::path engine = "molly-engine";  // beside this program, or found in PATH, when it has no slash
   std::uint32_t threads = 0;                      // per process; 0: all cores
   std::uint32_t parallel = 4;                     // requests at a time per process
   std::uint32_t context = 0;                      // tokens per request; 0: what the model was made for, at most 8,192

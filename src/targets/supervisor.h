@@ -18,14 +18,19 @@
 #include "targets/supervisor_child.h"
 #include "targets/supervisor_schedule.h"
 
-// One llama-server child for each model that is loaded, started, watched and stopped here.
+// One child process (molly-engine or llama-server) for each model that is loaded, started, watched and stopped here.
 namespace molly::targets {
+
+// The program that serves a model.
+enum class ModelServer : std::uint8_t { llama_server, molly_engine };
+std::string_view to_string(ModelServer server);
 
 // How one model is served.
 struct ModelPlan {
   std::string name;  // unique; no control characters, at most 200 bytes
   std::filesystem::path file;
-  std::filesystem::path projector;   // multimodal projector file; empty: none
+  std::filesystem::path projector;  // multimodal projector file; empty: none
+  ModelServer server = ModelServer::llama_server;
   std::uint64_t context_length = 0;  // tokens for each request; 0: the trained length, at most 8192
   std::uint32_t slots = 4;           // requests served at once: as many leases are given out
   std::uint32_t threads = 0;         // 0: SupervisorOptions::threads
@@ -36,9 +41,10 @@ struct ModelPlan {
 // [models] of molly.toml.
 struct SupervisorOptions {
   std::filesystem::path server;                    // llama-server's path
+  std::filesystem::path engine;                    // molly-engine's path
   std::filesystem::path run_folder;                // <data>/run: sockets and key files
   std::filesystem::path log_folder;                // <data>/logs
-  std::uint32_t threads = 0;                       // -t; 0: llama-server's own choice
+  std::uint32_t threads = 0;                       // 0: the server's own choice
   std::uint64_t cache_bytes = 256ULL << 20;        // llama-server's prompt cache in host memory, counted for each model
   std::chrono::milliseconds start_limit{300'000};  // from spawn to the one-token probe
   std::chrono::milliseconds stop_step{2'000};      // between SIGTERM, SIGTERM and SIGKILL

@@ -14,6 +14,10 @@ namespace {
 
 constexpr std::uint64_t longest_default_context = 8192;
 constexpr std::size_t longest_name = 200;
+// Of molly-engine: room for adapters in the pool, and for those that wait outside it.
+constexpr std::uint64_t hot_adapter_bytes = 64ULL << 20;
+constexpr std::uint64_t warm_adapter_bytes = 256ULL << 20;
+constexpr std::string_view child_file_front = "m-";
 constexpr std::string_view memo_head = "molly model 1";
 
 std::string random_hex(std::size_t bytes) {
@@ -59,7 +63,53 @@ std::uint64_t bytes_of_other_parts(const std::filesystem::path& file, std::uint6
   return sum;
 }
 
+// Every slot's whole context, an eighth more for pages that are not full, and the adapters.
+std::uint64_t engine_pool(std::uint64_t key_value_cache) {
+  constexpr std::uint64_t most = std::uint64_t{1} << 50;
+  const std::uint64_t cache = std::min(key_value_cache, most);
+  return cache + cache / 8 + hot_adapter_bytes;
+}
+
+std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + "MiB"; }
+
+std::vector<std::string> llama_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
+                                         const ChildFiles& files, std::uint32_t slots) {
+  const ModelPlan& plan = prepared.plan;
+  return {options.server.string(), "--model", plan.file.string(), "--alias", plan.name, "--host", files.socket.string(),
+          "--api-key-file", files.key.string(),
+          // Each slot has the whole context for itself: a request that fits always runs.
+          "--parallel", std::to_string(slots), "--ctx-size", std::to_string(prepared.context_length * slots),
+          "--cache-ram", std::to_string(options.cache_bytes >> 20), "--log-jsonl", "--no-ui", "--offline"};
+}
+
+std::vector<std::string> engine_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
+                                          const ChildFiles& files, std::uint32_t slots) {
+  const ModelPlan& plan = prepared.plan;
+  return {options.engine.string(),
+          "serve",
+          "--model",
+          plan.file.string(),
+          "--alias",
+          plan.name,
+          "--listen",
+          "unix:" + files.socket.string(),
+          "--key-file",
+          files.key.string(),
+          "--parallel",
+          std::to_string(slots),
+          "--context",
+          std::to_string(prepared.context_length),
+          "--pool",
+          mebibytes(prepared.pool_bytes),
+          "--warm",
+          mebibytes(warm_adapter_bytes)};
+}
+
 }  // namespace
+
+std::string_view to_string(ModelServer server) {
+  return server == ModelServer::molly_engine ? "molly-engine" : "llama-server";
+}
 
 Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions& options) {
   if (auto named = check_name(plan.name); !named) return std::unexpected(named.error());
@@ -71,8 +121,13 @@ Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions
   const std::uint64_t slots = std::max(plan.slots, 1U);
   const std::uint64_t all = context > (std::uint64_t{1} << 40) ? context : context * slots;
   PreparedPlan prepared{.plan = plan, .context_length = context};
-  prepared.memory_bytes =
-      gguf::estimate_memory(*model, all).total() + std::min(options.cache_bytes, std::uint64_t{1} << 50);
+  const gguf::MemoryEstimate estimate = gguf::estimate_memory(*model, all);
+  if (plan.server == ModelServer::molly_engine) {
+    prepared.pool_bytes = engine_pool(estimate.key_value_cache);
+    prepared.memory_bytes = estimate.weights + prepared.pool_bytes + warm_adapter_bytes + estimate.compute;
+  } else {
+    prepared.memory_bytes = estimate.total() + std::min(options.cache_bytes, std::uint64_t{1} << 50);
+  }
   prepared.memory_bytes += bytes_of_other_parts(plan.file, model->number("split.count").value_or(1));
   if (!plan.projector.empty()) {
     const auto projector = gguf::read_model_file(plan.projector);
@@ -83,20 +138,26 @@ Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions
 }
 
 ChildFiles new_child_files(const std::filesystem::path& run_folder) {
-  const std::string name = "m-" + random_hex(6);
+  const std::string name = std::string(child_file_front) + random_hex(6);
   return {.socket = run_folder / (name + ".sock"), .key = run_folder / (name + ".key")};
 }
+
+void remove_child_files(const ChildFiles& files) {
+  if (files.socket.empty()) return;  // it never came so far
+  for (const auto& file : {files.socket.string(), files.socket.string() + ".lock", files.key.string()}) {
+    std::error_code ignored;
+    std::filesystem::remove(file, ignored);
+  }
+}
+
+bool is_child_file(const std::filesystem::path& path) { return path.filename().string().starts_with(child_file_front); }
 
 std::vector<std::string> child_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
                                          const ChildFiles& files) {
   const ModelPlan& plan = prepared.plan;
   const std::uint32_t slots = std::max(plan.slots, 1U);
-  std::vector<std::string> arguments{options.server.string(), "--model", plan.file.string(), "--alias", plan.name,
-                                     "--host", files.socket.string(), "--api-key-file", files.key.string(),
-                                     // Each slot has the whole context for itself: a request that fits always runs.
-                                     "--parallel", std::to_string(slots), "--ctx-size",
-                                     std::to_string(prepared.context_length * slots), "--cache-ram",
-                                     std::to_string(options.cache_bytes >> 20), "--log-jsonl", "--no-ui", "--offline"};
+  auto arguments = plan.server == ModelServer::molly_engine ? engine_arguments(prepared, options, files, slots)
+                                                            : llama_arguments(prepared, options, files, slots);
   const std::uint32_t threads = plan.threads != 0 ? plan.threads : options.threads;
   if (threads != 0) arguments.insert(arguments.end(), {"--threads", std::to_string(threads)});
   if (!plan.projector.empty()) arguments.insert(arguments.end(), {"--mmproj", plan.projector.string()});

@@ -18,6 +18,7 @@ struct PreparedPlan {
   ModelPlan plan;
   std::uint64_t context_length = 0;  // tokens for each request
   std::uint64_t memory_bytes = 0;
+  std::uint64_t pool_bytes = 0;  // molly-engine's pages
   bool operator==(const PreparedPlan&) const = default;
 };
 
@@ -33,7 +34,12 @@ struct ChildFiles {
 // Names nobody used before, in the run folder.
 ChildFiles new_child_files(const std::filesystem::path& run_folder);
 
-// llama-server's arguments. The key stands in its file, never here.
+// A child that was killed leaves them behind, and molly-engine the lock beside its socket.
+void remove_child_files(const ChildFiles& files);
+// Whether some child, of this control plane or an earlier one, had it in the run folder.
+bool is_child_file(const std::filesystem::path& path);
+
+// The server's program and arguments. The key stands in its file, never here.
 std::vector<std::string> child_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
                                          const ChildFiles& files);
 

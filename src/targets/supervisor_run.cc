@@ -55,8 +55,7 @@ asio::awaitable<void> Lease::Core::serve(std::shared_ptr<ChildRun> run) {
 void Lease::Core::finish(ChildRun& run, const std::string& reason) {
   spdlog::info("model {}: stopped ({})", run.model, reason);
   if (run.running) run.running->ended = true;
-  ::unlink(run.files.socket.c_str());
-  ::unlink(run.files.key.c_str());
+  remove_child_files(run.files);
   std::shared_ptr<ChildRun> kept;
   {
     const std::lock_guard lock(mutex);
@@ -230,11 +229,8 @@ bool Lease::Core::adopt_child(const base::Child& child, TimePoint protected_unti
 void Lease::Core::remove_leftovers() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(options.run_folder, error)) {
-    const auto extension = entry.path().extension();
-    const bool ours =
-        entry.path().filename().string().starts_with("m-") && (extension == ".sock" || extension == ".key");
     std::error_code ignored;
-    if (ours) std::filesystem::remove(entry.path(), ignored);
+    if (is_child_file(entry.path())) std::filesystem::remove(entry.path(), ignored);
   }
 }
 

@@ -28,6 +28,12 @@ class Reservation {
   virtual void settle(FailureKind verdict) = 0;
 };
 
+// On whose behalf a request is sent: told to model processes of our own only.
+struct Behalf {
+  std::string cache_domain;  // equal for requests that may profit from each other's cached prefixes; empty: nobody's
+  std::string member;        // who shares the process fairly with the others
+};
+
 // Something that can answer, seen by the pipeline. Shared by all network threads; thread-safe.
 class Target {
  public:
@@ -40,7 +46,7 @@ class Target {
   // Why it is not ready, for people; empty when it is.
   virtual std::string health_reason(Breaker::Clock::time_point now) const = 0;
   // The body that it would be sent for this request.
-  virtual std::string encode(const Request& request) const = 0;
+  virtual std::string encode(const Request& request, const Behalf& behalf) const = 0;
   // Parameters of this request that encode() leaves out because the target would ignore them; not fatal.
   virtual std::vector<std::string> dropped(const Request& request) const = 0;
   // What it can be asked for the exact number of the request's tokens; empty where it cannot say.

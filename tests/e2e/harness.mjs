@@ -161,7 +161,7 @@ export class Molly {
   }
 
   modelServers() {
-    return this.processes().filter(({ command }) => command[0]?.includes('llama-server')).map(({ pid }) => pid);
+    return this.processes().filter(({ command }) => /llama-server|molly-engine/.test(command[0] ?? '')).map(({ pid }) => pid);
   }
 
   /** SIGTERM, and SIGKILL after the deadline. Returns { code, signal }. */

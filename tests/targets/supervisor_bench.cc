@@ -85,6 +85,7 @@ SupervisorBench::~SupervisorBench() {
 
 SupervisorOptions SupervisorBench::options() {
   SupervisorOptions options{.server = setup_.server.empty() ? *base::own_program() : setup_.server,
+                            .engine = setup_.server,
                             .run_folder = folder / "run",
                             .log_folder = folder / "logs",
                             .threads = 1,
@@ -92,14 +93,15 @@ SupervisorOptions SupervisorBench::options() {
                             .start_limit = setup_.start_limit,
                             .stop_step = 200ms,
                             .schedule = setup_.schedule};
-  const auto prepared = prepare_plan({.name = "any", .file = model_}, options);
+  const auto prepared = prepare_plan({.name = "any", .file = model_, .server = setup_.kind}, options);
   if (!prepared) throw std::runtime_error(prepared.error().message);
   options.schedule.memory_budget = prepared->memory_bytes * setup_.models_in_memory;
   return options;
 }
 
 void SupervisorBench::add(const std::string& name, std::vector<std::string> further_arguments) {
-  ModelPlan plan{.name = name, .file = model_, .further_arguments = std::move(further_arguments)};
+  ModelPlan plan{
+      .name = name, .file = model_, .server = setup_.kind, .further_arguments = std::move(further_arguments)};
   if (auto added = supervisor->add_model(plan); !added) throw std::runtime_error(added.error().message);
   plans_.push_back(std::move(plan));
 }

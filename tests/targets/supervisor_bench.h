@@ -47,6 +47,7 @@ class SupervisorBench {
     std::uint64_t models_in_memory = 1;
     std::filesystem::path model;
     ScheduleOptions schedule;
+    ModelServer kind = ModelServer::llama_server;  // `server` is a program of this kind
     std::chrono::milliseconds start_limit{5'000};
   };
   explicit SupervisorBench(Setup setup);

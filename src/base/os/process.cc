@@ -134,7 +134,11 @@ std::string describe_exit(int status) {
 }
 
 Result<std::filesystem::path> find_program(std::string_view name) {
-  if (name.contains('/')) return std::filesystem::path(name);
+  if (name.contains('/')) {
+    std::filesystem::path named(name);
+    if (::access(named.c_str(), X_OK) == 0) return named;
+    return failure(ErrorCode::not_found, "there is no program " + named.string());
+  }
   const char* variable = std::getenv("PATH");
   std::string_view folders = variable != nullptr ? variable : "/usr/bin:/bin";
   while (!folders.empty()) {

@@ -5,10 +5,12 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
 
+#include "base/text.h"
 #include "engine/service/file_version.h"
 
 namespace molly::engine {
@@ -27,6 +29,19 @@ Result<std::unique_ptr<ChatTemplate>> read_template(const Model& model, const Vo
   if (model.file().chat_template.empty()) return nullptr;
   return ChatTemplate::parse(model.file().chat_template, token_text(vocabulary, vocabulary.beginning()),
                              token_text(vocabulary, vocabulary.end()));
+}
+
+// One page for a sequence and one for an adapter are the least.
+Result<std::uint32_t> pages_of_pool(std::uint64_t pool_bytes, std::uint64_t page_bytes) {
+  constexpr std::uint64_t least = 2;
+  constexpr std::uint64_t most = std::numeric_limits<PageId>::max();
+  const std::uint64_t pages = pool_bytes / page_bytes;
+  if (pages >= least && pages <= most) return static_cast<std::uint32_t>(pages);
+  return failure(ErrorCode::invalid_request,
+                 "a pool of " + base::human_size(pool_bytes) + " has " + std::to_string(pages) + " pages of " +
+                     base::human_size(page_bytes) + ": it takes " + std::to_string(least) + " to " +
+                     std::to_string(most),
+                 "pool");
 }
 
 }  // namespace
@@ -157,14 +172,15 @@ Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
   if (!chat_template) return std::unexpected(chat_template.error());
   state->chat_template = std::move(*chat_template);
   const std::size_t page = page_bytes(state->model->config(), options.page_tokens, options.kv_type);
-  const auto pages = static_cast<std::uint32_t>(std::max<std::uint64_t>(options.pool_bytes / page, 2));
+  const auto pages = pages_of_pool(options.pool_bytes, page);
+  if (!pages) return std::unexpected(pages.error());
   auto forward = Forward::create(
       *state->model, *state->backend,
-      {.pages = pages, .page_tokens = options.page_tokens, .kv_type = options.kv_type, .max_rows = options.max_rows});
+      {.pages = *pages, .page_tokens = options.page_tokens, .kv_type = options.kv_type, .max_rows = options.max_rows});
   if (!forward) return std::unexpected(forward.error());
   state->forward = std::move(*forward);
   State* const s = state.get();
-  state->pool = std::make_unique<PagePool>(pages);
+  state->pool = std::make_unique<PagePool>(*pages);
   state->prefixes = std::make_unique<PrefixTree>(*state->pool, options.page_tokens);
   state->adapters = std::make_unique<AdapterCache>(
       *state->pool, PageMemory{[s](PageId id) { return s->forward->page_address(id); }},

@@ -1,52 +1,21 @@
 // molly-engine as a program: the embedded model over its own HTTP interface on a unix socket.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import fs from 'node:fs';
-import http from 'node:http';
-import path from 'node:path';
 import { after, before, test } from 'node:test';
-import { program, temporaryFolder, top, until, within } from '../harness.mjs';
+import { EngineProcess } from '../engine_process.mjs';
+import { until } from '../harness.mjs';
 
-const folder = temporaryFolder('engine');
-const socketPath = path.join(folder, 'e.sock');
-const key = 'a-key-for-this-test';
-let child;
-let log = '';
+let engine;
+const call = (...request) => engine.call(...request);
+const chat = (more) => engine.chat(more);
+const metric = (name) => engine.metric(name);
 
-function call(method, route, body, headers = {}) {
-  return new Promise((resolve, reject) => {
-    const request = http.request({ socketPath, method, path: route, timeout: 20_000, headers: { authorization: `Bearer ${key}`, ...headers } }, (answer) => {
-      let text = '';
-      answer.setEncoding('utf8');
-      answer.on('data', (piece) => (text += piece));
-      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, text, json: () => JSON.parse(text) }));
-      answer.on('error', reject);
-    });
-    request.on('error', reject);
-    request.end(body === undefined ? undefined : JSON.stringify(body));
-  });
-}
-const chat = (more) => call('POST', '/v1/chat/completions', { messages: [{ role: 'user', content: 'Say hello.' }], max_tokens: 12, temperature: 0, ...more });
-const metric = async (name) => Number(new RegExp(`^molly_engine_${name} (\\d+)$`, 'm').exec((await call('GET', '/metrics')).text)[1]);
-
-before(async () => {
-  const keyFile = path.join(folder, 'key');
-  fs.writeFileSync(keyFile, `${key}\n`, { mode: 0o600 });
-  child = spawn(`${program}-engine`, ['serve', '--model', path.join(top, 'models/nano.gguf'), '--listen', `unix:${socketPath}`, '--key-file', keyFile, '--threads', '1', '--pool', '16MiB']);
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes) => (log += bytes));
-  await until(() => call('GET', '/health').then((answer) => answer.status === 200, () => false), `the engine to be ready\n${log}`, 20_000);
-});
+before(async () => (engine = await EngineProcess.start()));
 after(async () => {
   // A second signal ends what still runs: several generations at once.
   const running = Array.from({ length: 5 }, () => chat({ max_tokens: 100_000, ignore_eos: true, stream: true }).catch(() => {}));
   await until(async () => (await metric('running')) > 1, 'several to run').catch(() => {});
-  child.kill('SIGTERM');
-  setTimeout(() => child.kill('SIGTERM'), 100);
+  assert.equal(await engine.stop(), 0, engine.log);
   await Promise.all(running);
-  const [code] = await within(10_000, once(child, 'exit'), 'the exit');
-  fs.rmSync(folder, { recursive: true, force: true });
-  assert.equal(code, 0, log);
 });
 
 test('chats, and counts what it did', async () => {
@@ -135,7 +104,7 @@ test('many at once are all answered, and no page is lost', async () => {
 });
 
 test('a client that leaves frees its place', async () => {
-  const request = http.request({ socketPath, method: 'POST', path: '/v1/chat/completions', headers: { authorization: `Bearer ${key}` } });
+  const request = engine.request('POST', '/v1/chat/completions', {});
   request.on('error', () => {});
   request.end(JSON.stringify({ messages: [{ role: 'user', content: 'Count.' }], max_tokens: 100_000, ignore_eos: true, stream: true }));
   await until(async () => (await metric('running')) === 1, 'it to run').catch(() => {});
