@@ -103,7 +103,7 @@ std::optional<std::filesystem::path> find_engine(const ModelSettings& settings) 
   if (!settings.engine.has_parent_path()) {
     const auto own = base::own_program();
     std::error_code ignored;
-    const auto beside = own ? own->parent_path() / settings.engine : std::filesystem::path();
+    auto beside = own ? own->parent_path() / settings.engine : std::filesystem::path();
     if (std::filesystem::is_regular_file(beside, ignored)) return beside;
   }
   auto found = base::find_program(settings.engine.string());

@@ -128,7 +128,7 @@ std::future<Result<Lease>> SupervisorBench::start_acquire(const std::string& mod
       [this, promise, model, patience]() -> asio::awaitable<void> {
         promise->set_value(co_await supervisor->acquire(model, std::chrono::steady_clock::now() + patience));
       },
-      [](std::exception_ptr) {});
+      [](const std::exception_ptr&) {});
   run_for(0ms);
   return future;
 }
