@@ -105,6 +105,11 @@ Result<std::string> prefetch_json(Engine& engine, std::string_view body) {
   return R"({"status":"accepted"})";
 }
 
+Result<std::string> remove_json(Engine& engine, std::string_view name) {
+  if (auto removed = engine.remove_adapter(name); !removed) return std::unexpected(removed.error());
+  return R"({"status":"removed"})";
+}
+
 }  // namespace
 
 bool Api::may_ask(const http::Exchange& exchange) const {
@@ -130,9 +135,7 @@ asio::awaitable<void> Api::handle(http::Exchange& exchange) {
   if (method == "GET") co_return co_await answer(exchange, get(path));
   constexpr std::string_view adapters = "/adapters/";
   if (method == "DELETE" && path.starts_with(adapters)) {
-    const auto removed = engine_.remove_adapter(path.substr(adapters.size()));
-    co_return co_await answer(
-        exchange, removed ? Result<std::string>(R"({"status":"removed"})") : std::unexpected(removed.error()));
+    co_return co_await answer(exchange, remove_json(engine_, path.substr(adapters.size())));
   }
   if (method != "POST") {
     co_return co_await respond_error(exchange, {ErrorCode::method_not_allowed, "this takes GET, POST or DELETE", ""});
