@@ -73,8 +73,8 @@ Result<void> list(const Globals& globals) {
   for (const targets::ModelEntry& model : *models) {
     const auto header = gguf::read_model_file(model.file);
     json.begin_object().member("name", model.name).member("file", model.file.string());
-    const auto planned = targets::plan_model(model, settings);
     if (header) {
+      const auto planned = targets::plan_model(model, *header, settings);
       const std::string_view runtime = planned ? to_string(planned->plan.server) : "-";
       json.member("architecture", header->architecture).member("quantization", header->quantization);
       json.member("context_length", header->context_length).member("bytes", header->file_bytes);

@@ -1,6 +1,5 @@
-// Times of the engine's own kernels in CPU milliseconds of one thread, best of several; built by hand with
-// optimisation:
-//   g++-16 -std=c++23 -O2 -Isrc bench/engine/kernels.cc src/engine/kernels/*.cc
+// Times of the engine's own kernels in CPU milliseconds of one thread, best of several:
+//   tools/root bash -c "tools/compile release bench_kernels && build/release/bin/bench_kernels"
 // The model is the one of 350 million parameters that the engine is measured with: 24 layers of width 1024, 16 query
 // heads and 8 key-value heads of 64 numbers, feed-forward 2816.
 #include <sys/mman.h>

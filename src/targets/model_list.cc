@@ -112,11 +112,15 @@ std::optional<std::filesystem::path> find_engine(const ModelSettings& settings) 
 }
 
 Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings) {
-  auto header = gguf::read_model_file(model.file);
+  const auto header = gguf::read_model_file(model.file);
   if (!header) return std::unexpected(header.error());
-  const auto server = choose_server(*header, model, settings);
+  return plan_model(model, *header, settings);
+}
+
+Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& header, const ModelSettings& settings) {
+  const auto server = choose_server(header, model, settings);
   if (!server) return std::unexpected(server.error());
-  const std::uint32_t context = context_per_request(*header, settings);
+  const std::uint32_t context = context_per_request(header, settings);
   ServedModel out;
   out.plan = {.name = model.name,
               .file = model.file,
@@ -126,7 +130,7 @@ Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& set
               .slots = settings.parallel,
               .threads = settings.threads,
               .further_arguments = {}};
-  out.support = support_of(*header, model, *server);
+  out.support = support_of(header, model, *server);
   out.description = {.name = model.name,
                      .tier = Tier::t0,
                      .zone = "device",

@@ -45,5 +45,7 @@ struct ServedModel {
 };
 // Blocks on the disk. Errors name the file.
 Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings);
+// The same with the header already read.
+Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& header, const ModelSettings& settings);
 
 }  // namespace molly::targets
