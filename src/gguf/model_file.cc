@@ -113,11 +113,14 @@ Result<ModelFile> read_model_file(const std::filesystem::path& path, const Limit
     if (count < 0) error = errno;
     return count < 0 ? 0 : static_cast<std::size_t>(count);
   };
-  const auto bytes = static_cast<std::uint64_t>(status.st_size);
-  auto model = read_from(Reader(source, std::min(bytes, limits.max_header_bytes)), bytes, limits);
+  auto model = parse_model_file(source, static_cast<std::uint64_t>(status.st_size), limits);
   if (error != 0) return base::system_failure("read " + path.string(), error);
   if (!model) model.error().message = path.string() + ": " + model.error().message;
   return model;
+}
+
+Result<ModelFile> parse_model_file(const Source& source, std::uint64_t file_bytes, const Limits& limits) {
+  return read_from(Reader(source, std::min(file_bytes, limits.max_header_bytes)), file_bytes, limits);
 }
 
 Result<ModelFile> parse_model_file(std::span<const std::uint8_t> header, std::uint64_t file_bytes,

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -76,7 +77,13 @@ struct Limits {
 // (also when it is shorter than its tensors need), ErrorCode::io_failed that it cannot be read.
 Result<ModelFile> read_model_file(const std::filesystem::path& path, const Limits& limits = {});
 
-// The same from bytes that start as the file does; `file_bytes` is the whole file's length. Pure.
+// Fills as much of the span as there is from that position on, and says how many bytes that was.
+using Source = std::function<std::size_t(std::uint64_t position, std::span<std::uint8_t> into)>;
+
+// The same from any source; `file_bytes` is the whole file's length.
+Result<ModelFile> parse_model_file(const Source& source, std::uint64_t file_bytes, const Limits& limits = {});
+
+// The same from bytes that start as the file does. Pure.
 Result<ModelFile> parse_model_file(std::span<const std::uint8_t> header, std::uint64_t file_bytes,
                                    const Limits& limits = {});
 

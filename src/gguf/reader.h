@@ -9,15 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "gguf/model_file.h"
+
 namespace molly::gguf {
 
 // Little-endian fields, one after another, from a source that may end anywhere. The first failure is kept and every
 // read after it gives zero or nothing, so that callers check where it matters: before they loop or allocate.
 class Reader {
  public:
-  // Fills as much of the span as there is from that position on, and says how many bytes that was.
-  using Source = std::function<std::size_t(std::uint64_t position, std::span<std::uint8_t> into)>;
-
   Reader(Source source, std::uint64_t end) : source_(std::move(source)), end_(end) {}
 
   template <class Number>

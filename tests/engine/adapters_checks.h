@@ -1,10 +1,10 @@
 #pragma once
 
+#include <cmath>
 #include <cstdlib>
 
 #include "adapters_file_writer.h"
 #include "engine/adapters/image.h"
-#include "engine/adapters/number_format.h"
 
 namespace molly::engine {
 
@@ -17,15 +17,16 @@ inline void check_adapter(const LoraFile& file, const BaseShape& base) {
   require(!file.tensors.empty());
   for (const auto& tensor : file.tensors) {
     const auto shape = base.projections[static_cast<std::size_t>(tensor.projection)];
-    require(tensor.layer < base.layers && tensor.rank >= 1 && tensor.rank <= 512);
-    require(tensor.a.size() == std::size_t{tensor.rank} * shape.n_in);
-    require(tensor.b.size() == std::size_t{tensor.rank} * shape.n_out);
-    require(all_finite(tensor.a) && all_finite(tensor.b) && all_finite({{tensor.scale}}));
+    require(tensor.layer < base.layers && tensor.rank() >= 1 && tensor.rank() <= 512);
+    require(tensor.b.columns == tensor.rank() && tensor.n_in() == shape.n_in && tensor.n_out() == shape.n_out);
+    require(tensor.a.offset + tensor.a.bytes() <= file.file->size());
+    require(tensor.b.offset + tensor.b.bytes() <= file.file->size());
+    require(std::isfinite(tensor.scale));
   }
   for (const auto type : {FactorType::f16, FactorType::q8_0}) {
     const auto image = make_image(file, type, 256);
-    if (!image) continue;  // numbers beyond half precision
-    std::vector<std::byte> memory(image->bytes);
+    if (!image) continue;  // numbers that are not finite, or beyond half precision
+    auto memory = image->bytes;
     std::vector<std::byte*> pages;
     for (std::uint32_t i = 0; i < image->pages; ++i) pages.push_back(memory.data() + i * image->page_bytes);
     const ResidentAdapter resident(*image, base.layers, pages);

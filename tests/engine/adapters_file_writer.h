@@ -7,6 +7,7 @@
 
 #include "../gguf/file_writer.h"
 #include "engine/adapters/lora_file.h"
+#include "engine/adapters/number_format.h"
 
 // Adapter files for tests, right or wrong on purpose.
 namespace molly::engine {
@@ -22,6 +23,14 @@ inline BaseShape small_base(std::string architecture = "llama") {
 inline std::vector<float> counting(std::size_t count, float first = 0.5F) {
   std::vector<float> numbers(count);
   for (std::size_t i = 0; i < count; ++i) numbers[i] = first + 0.5F * static_cast<float>(i);
+  return numbers;
+}
+
+inline std::vector<float> numbers_of(const LoraFile& file, const StoredMatrix& matrix) {
+  std::vector<std::uint8_t> bytes(matrix.bytes());
+  file.file->read(matrix.offset, bytes).value();
+  std::vector<float> numbers(matrix.rows * matrix.columns);
+  decode(matrix.format, bytes, numbers);
   return numbers;
 }
 
@@ -43,6 +52,8 @@ struct GgufAdapter {
   std::string architecture = "llama";
   float alpha = 4;
   std::vector<NamedMatrix> matrices;
+
+  std::shared_ptr<const ByteSource> source() const { return bytes_in_memory(bytes()); }
 
   std::vector<std::uint8_t> bytes() const {
     gguf::FileWriter file;

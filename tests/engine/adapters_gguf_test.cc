@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "adapters_file_writer.h"
+#include "engine/adapters/image.h"
 #include "engine/adapters/lora_formats.h"
 #include "engine/adapters/number_format.h"
 #include "engine/kernels/half.h"
@@ -14,7 +15,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string refusal_of(const GgufAdapter& adapter, const BaseShape& base = small_base()) {
-  const auto file = parse_lora_gguf(adapter.bytes(), base);
+  const auto file = parse_lora_gguf(adapter.source(), base);
   if (file) return "accepted";
   EXPECT_EQ(file.error().code, ErrorCode::invalid_request);
   return file.error().message;
@@ -25,28 +26,28 @@ std::string refusal_with(NamedMatrix a, NamedMatrix b) {
 }
 
 TEST(GgufAdapter, gives_every_factor_with_its_own_rank_and_scale) {
-  const auto file = parse_lora_gguf(small_gguf_adapter().bytes(), small_base());
+  const auto file = parse_lora_gguf(small_gguf_adapter().source(), small_base());
   ASSERT_TRUE(file) << file.error().message;
   EXPECT_EQ(file->name, "Test adapter");
   ASSERT_EQ(file->tensors.size(), 2U);
   const auto& q = file->tensors[0];
   EXPECT_EQ(q.layer, 0U);
   EXPECT_EQ(q.projection, Projection::attn_q);
-  EXPECT_EQ(q.rank, 2U);
+  EXPECT_EQ(q.rank(), 2U);
   EXPECT_FLOAT_EQ(q.scale, 2);
-  EXPECT_EQ(q.a, counting(16));
-  EXPECT_EQ(q.b, counting(16));
+  EXPECT_EQ(numbers_of(*file, q.a), counting(16));
+  EXPECT_EQ(numbers_of(*file, q.b), counting(16));
   const auto& down = file->tensors[1];
   EXPECT_EQ(down.layer, 1U);
   EXPECT_EQ(down.projection, Projection::ffn_down);
-  EXPECT_EQ(down.rank, 1U);
+  EXPECT_EQ(down.rank(), 1U);
   EXPECT_FLOAT_EQ(down.scale, 4);
 }
 
 TEST(GgufAdapter, alpha_zero_means_no_scaling) {
   auto adapter = small_gguf_adapter();
   adapter.alpha = 0;
-  EXPECT_FLOAT_EQ(parse_lora_gguf(adapter.bytes(), small_base())->tensors[0].scale, 1);
+  EXPECT_FLOAT_EQ(parse_lora_gguf(adapter.source(), small_base())->tensors[0].scale, 1);
 }
 
 TEST(GgufAdapter, reads_half_bfloat_and_quantized_numbers) {
@@ -59,11 +60,12 @@ TEST(GgufAdapter, reads_half_bfloat_and_quantized_numbers) {
   file.data(0).number<std::uint16_t>(0x3f80).number<std::uint16_t>(0xc000);
   BaseShape base = small_base();
   base.projections[0] = {32, 2};
-  const auto adapter = parse_lora_gguf(file.bytes(), base);
+  const auto adapter = parse_lora_gguf(bytes_in_memory(file.bytes()), base);
   ASSERT_TRUE(adapter) << adapter.error().message;
-  EXPECT_FLOAT_EQ(adapter->tensors[0].a.front(), -4);
-  EXPECT_FLOAT_EQ(adapter->tensors[0].a.back(), 3.75);
-  EXPECT_THAT(adapter->tensors[0].b, ElementsAre(1, -2));
+  const auto a = numbers_of(*adapter, adapter->tensors[0].a);
+  EXPECT_FLOAT_EQ(a.front(), -4);
+  EXPECT_FLOAT_EQ(a.back(), 3.75);
+  EXPECT_THAT(numbers_of(*adapter, adapter->tensors[0].b), ElementsAre(1, -2));
 }
 
 TEST(GgufAdapter, refuses_what_is_for_another_base) {
@@ -120,12 +122,19 @@ TEST(GgufAdapter, refuses_other_kinds_of_files) {
   adapter = small_gguf_adapter();
   adapter.adapter_type = "control_vector";
   EXPECT_THAT(refusal_of(adapter), HasSubstr("'control_vector' are not supported"));
-  EXPECT_FALSE(parse_lora_gguf(gguf::small_model().bytes(), small_base()));
-  EXPECT_FALSE(parse_lora_gguf({}, small_base()));
+  EXPECT_FALSE(parse_lora_gguf(bytes_in_memory(gguf::small_model().bytes()), small_base()));
+  EXPECT_FALSE(parse_lora_gguf(bytes_in_memory({}), small_base()));
 }
 
 TEST(GgufAdapter, refuses_numbers_that_are_none) {
+  const auto refusal_of = [](const GgufAdapter& adapter) {
+    const auto file = parse_lora_gguf(adapter.source(), small_base());
+    if (!file) return file.error().message;
+    const auto image = make_image(*file, FactorType::f16, 1024);
+    return image ? "accepted" : image.error().message;
+  };
   auto adapter = small_gguf_adapter();
+  EXPECT_EQ(refusal_of(adapter), "accepted");
   adapter.matrices[1].numbers[3] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(refusal_of(adapter), HasSubstr("blk.0.attn_q: the adapter holds numbers that are infinite"));
   adapter = small_gguf_adapter();
@@ -143,7 +152,7 @@ TEST(GgufAdapter, refuses_types_that_it_cannot_convert_and_tensors_that_overlap)
     file.string_entry("adapter.type", "lora").key("adapter.lora.alpha", 6).number(1.0F);
     file.tensor("blk.0.attn_q.weight.lora_a", {8, 4}, 0, 0)
         .tensor("blk.0.attn_q.weight.lora_b", {4, 8}, type, offset_of_b);
-    const auto adapter = parse_lora_gguf(file.data(512).bytes(), small_base());
+    const auto adapter = parse_lora_gguf(bytes_in_memory(file.data(512).bytes()), small_base());
     return adapter ? "accepted" : adapter.error().message;
   };
   EXPECT_EQ(with(0, 128), "accepted");
@@ -154,7 +163,9 @@ TEST(GgufAdapter, refuses_types_that_it_cannot_convert_and_tensors_that_overlap)
 TEST(GgufAdapter, refuses_every_truncation) {
   const auto bytes = small_gguf_adapter().bytes();
   for (std::size_t length = 0; length < bytes.size(); ++length) {
-    EXPECT_FALSE(parse_lora_gguf(std::span(bytes).first(length), small_base())) << length;
+    EXPECT_FALSE(
+        parse_lora_gguf(bytes_in_memory({bytes.begin(), bytes.begin() + static_cast<long>(length)}), small_base()))
+        << length;
   }
 }
 

@@ -95,12 +95,25 @@ TEST(NumberFormat, quantizes_as_ggml_does) {
   EXPECT_EQ(static_cast<int>(static_cast<std::int8_t>(bytes[2 + 20])), 32) << "31.75";
 }
 
-TEST(NumberFormat, tells_finite_numbers_from_others) {
-  EXPECT_TRUE(all_finite({}));
-  EXPECT_TRUE(all_finite({{0, -0.0F, std::numeric_limits<float>::max(), std::numeric_limits<float>::lowest()}}));
-  EXPECT_FALSE(all_finite({{0, -std::numeric_limits<float>::infinity()}}));
-  EXPECT_FALSE(all_finite({{std::numeric_limits<float>::quiet_NaN(), 1}}));
-  EXPECT_FALSE(all_finite({{-std::numeric_limits<float>::quiet_NaN()}}));
+TEST(NumberFormat, finds_the_largest_magnitude_and_numbers_that_are_not_finite) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto largest = [](std::vector<float> numbers) { return largest_magnitude(numbers); };
+  EXPECT_EQ(largest({}), 0);
+  EXPECT_EQ(largest({0, -0.0F, 2, -3}), 3);
+  EXPECT_EQ(largest({0, std::numeric_limits<float>::lowest()}), std::numeric_limits<float>::max());
+  EXPECT_EQ(largest({0, -infinity, 5}), infinity);
+  EXPECT_TRUE(std::isnan(largest({nan, 1, infinity})));
+  EXPECT_TRUE(std::isnan(largest({1, -nan})));
+  const auto largest_half = [](std::vector<float> numbers) {
+    std::vector<std::uint16_t> halves;
+    for (const float number : numbers) halves.push_back(float_to_half(number));
+    return largest_magnitude(halves);
+  };
+  EXPECT_EQ(largest_half({}), 0);
+  EXPECT_EQ(largest_half({1, -65504}), 65504);
+  EXPECT_EQ(largest_half({-infinity, 1}), infinity);
+  EXPECT_TRUE(std::isnan(largest_half({infinity, nan})));
 }
 
 }  // namespace

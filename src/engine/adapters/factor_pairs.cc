@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 namespace molly::engine {
 namespace {
@@ -10,12 +11,6 @@ std::unexpected<Error> mismatch(const std::string& name, std::string_view factor
                                 std::string_view what, std::uint64_t base) {
   return refusal(name + ": the adapter's " + std::string(factor) + " has " + std::to_string(adapter) + " " +
                  std::string(what) + ", the base " + std::to_string(base));
-}
-
-std::vector<float> converted(const StoredMatrix& matrix) {
-  std::vector<float> numbers(matrix.rows * matrix.columns);
-  decode(matrix.format, matrix.bytes, numbers);
-  return numbers;
 }
 
 }  // namespace
@@ -33,15 +28,20 @@ std::string shown(std::string_view name) {
   return name.size() > longest ? text + "..." : text;
 }
 
-std::optional<FactorName> parse_place(std::string_view text, Factor factor,
-                                      const std::array<std::string_view, projection_count>& names) {
-  FactorName parsed{.factor = factor};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed.layer);
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  if (error != std::errc() || !text.starts_with('.')) return std::nullopt;
-  const auto named = std::ranges::find(names, text.substr(1));
-  if (named == names.end()) return std::nullopt;
-  parsed.projection = static_cast<Projection>(named - names.begin());
+std::optional<FactorName> FactorNames::parse(std::string_view name) const {
+  const bool is_b = name.ends_with(back_b);
+  const std::string_view back = is_b ? back_b : back_a;
+  if (name.size() < front.size() + back.size() || !name.starts_with(front) || !name.ends_with(back)) {
+    return std::nullopt;
+  }
+  std::string_view place = name.substr(front.size(), name.size() - front.size() - back.size());
+  FactorName parsed{.factor = is_b ? Factor::b : Factor::a};
+  const auto [end, error] = std::from_chars(place.data(), place.data() + place.size(), parsed.layer);
+  place.remove_prefix(static_cast<std::size_t>(end - place.data()));
+  if (error != std::errc() || !place.starts_with('.')) return std::nullopt;
+  const auto named = std::ranges::find(projections, place.substr(1));
+  if (named == projections.end()) return std::nullopt;
+  parsed.projection = static_cast<Projection>(named - projections.begin());
   return parsed;
 }
 
@@ -76,21 +76,13 @@ Result<void> FactorPairs::check(const Place& place, const Pair& pair) const {
   return {};
 }
 
-Result<LoraTensor> FactorPairs::convert(const Place& place, const Pair& pair, const Scale& scale) const {
-  const auto rank = static_cast<std::uint32_t>(pair.a->rows);
-  const auto factor = scale(place.first, place.second, rank);
+Result<LoraTensor> FactorPairs::joined(const Place& place, const Pair& pair, const Scale& scale) {
+  const auto factor = scale(place.first, place.second, static_cast<std::uint32_t>(pair.a->rows));
   if (!factor) return std::unexpected(factor.error());
-  LoraTensor tensor{.layer = place.first,
-                    .projection = place.second,
-                    .rank = rank,
-                    .scale = *factor,
-                    .a = converted(*pair.a),
-                    .b = converted(*pair.b)};
-  if (!all_finite(tensor.a) || !all_finite(tensor.b) || !all_finite({{tensor.scale}})) {
-    return refusal(name_of(place.first, place.second) +
-                   ": the adapter holds numbers that are infinite or not a number");
+  if (!std::isfinite(*factor)) {
+    return refusal(name_of(place.first, place.second) + ": the adapter's scale is infinite or not a number");
   }
-  return tensor;
+  return LoraTensor{.layer = place.first, .projection = place.second, .scale = *factor, .a = *pair.a, .b = *pair.b};
 }
 
 Result<std::vector<LoraTensor>> FactorPairs::tensors(const Scale& scale) const {
@@ -100,7 +92,7 @@ Result<std::vector<LoraTensor>> FactorPairs::tensors(const Scale& scale) const {
   }
   std::vector<LoraTensor> tensors;
   for (const auto& [place, pair] : pairs_) {
-    auto tensor = convert(place, pair, scale);
+    auto tensor = joined(place, pair, scale);
     if (!tensor) return std::unexpected(std::move(tensor.error()));
     tensors.push_back(*std::move(tensor));
   }

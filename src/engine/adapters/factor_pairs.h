@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,17 +12,8 @@
 
 #include "core/error.h"
 #include "engine/adapters/lora_file.h"
-#include "engine/adapters/number_format.h"
 
 namespace molly::engine {
-
-// A factor as it stands in a file: rows of numbers, one after another.
-struct StoredMatrix {
-  std::uint64_t rows = 0;
-  std::uint64_t columns = 0;
-  NumberFormat format = NumberFormat::f32;
-  std::span<const std::uint8_t> bytes;  // of the file; encoded_bytes(format, rows * columns) of them
-};
 
 enum class Factor : std::uint8_t { a, b };
 
@@ -34,15 +24,21 @@ struct FactorName {
   Factor factor = Factor::a;
 };
 
-// "3.attn_q": what stands in a tensor's name between a format's own front and back. `names` are the format's, in the
-// order of Projection.
-std::optional<FactorName> parse_place(std::string_view text, Factor factor,
-                                      const std::array<std::string_view, projection_count>& names);
+// How a file format names the factors: FRONT layer "." projection, then one of the backs.
+struct FactorNames {
+  std::string_view front;
+  std::string_view back_a;
+  std::string_view back_b;
+  std::array<std::string_view, projection_count> projections;  // in the order of Projection
+
+  // Nothing where the name is none of a factor.
+  std::optional<FactorName> parse(std::string_view name) const;
+};
 
 inline constexpr std::uint32_t max_rank = 512;
 
 // Collects the factors of a file, whatever its format, and checks that they fit together and fit the base before any
-// number is converted: a hostile file cannot make us allocate more than the base's own shapes allow.
+// number is read: a hostile file cannot make us allocate more than the base's own shapes allow.
 class FactorPairs {
  public:
   explicit FactorPairs(const BaseShape& base) : base_(base) {}
@@ -51,7 +47,7 @@ class FactorPairs {
   Result<void> add(const FactorName& name, const StoredMatrix& matrix);
 
   using Scale = std::function<Result<float>(std::uint32_t layer, Projection projection, std::uint32_t rank)>;
-  // Checks and converts everything.
+  // Checks everything but the numbers.
   Result<std::vector<LoraTensor>> tensors(const Scale& scale) const;
 
  private:
@@ -62,7 +58,7 @@ class FactorPairs {
   using Place = std::pair<std::uint32_t, Projection>;
 
   Result<void> check(const Place& place, const Pair& pair) const;
-  Result<LoraTensor> convert(const Place& place, const Pair& pair, const Scale& scale) const;
+  static Result<LoraTensor> joined(const Place& place, const Pair& pair, const Scale& scale);
 
   const BaseShape& base_;
   std::map<Place, Pair> pairs_;

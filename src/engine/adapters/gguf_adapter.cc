@@ -18,15 +18,8 @@ constexpr gguf::Limits adapter_limits{.max_header_bytes = 64ULL << 20,
                                       .max_kept_elements = 1024};
 
 // "blk.3.attn_q.weight.lora_a"
-std::optional<FactorName> parse_factor_name(std::string_view name) {
-  constexpr std::string_view front = "blk.";
-  constexpr std::string_view back = ".weight.lora_a";
-  const bool is_b = name.ends_with(".weight.lora_b");
-  if (!name.starts_with(front) || (!is_b && !name.ends_with(back))) return std::nullopt;
-  name.remove_suffix(back.size());
-  if (name.size() < front.size()) return std::nullopt;
-  return parse_place(name.substr(front.size()), is_b ? Factor::b : Factor::a, projection_names);
-}
+constexpr FactorNames factor_names{
+    .front = "blk.", .back_a = ".weight.lora_a", .back_b = ".weight.lora_b", .projections = projection_names};
 
 std::optional<NumberFormat> format_of(std::uint32_t type) {
   switch (static_cast<gguf::TensorType>(type)) {
@@ -64,14 +57,14 @@ Result<void> check_kind(const gguf::ModelFile& header, const BaseShape& base) {
   return {};
 }
 
-Result<StoredMatrix> matrix_of(const gguf::Tensor& tensor, std::span<const std::uint8_t> data) {
+Result<StoredMatrix> matrix_of(const gguf::Tensor& tensor, std::uint64_t data_offset) {
   const auto format = format_of(tensor.type);
   if (!format) return refusal(shown(tensor.name) + ": its number type is not supported; F32, F16, BF16 and Q8_0 are");
   if (tensor.dimensions[2] != 1 || tensor.dimensions[3] != 1) return refusal(shown(tensor.name) + ": it is no matrix");
   return StoredMatrix{.rows = tensor.dimensions[1],
                       .columns = tensor.dimensions[0],
                       .format = *format,
-                      .bytes = data.subspan(tensor.offset, tensor.bytes)};
+                      .offset = data_offset + tensor.offset};
 }
 
 Result<void> check_apart(std::vector<gguf::Tensor> tensors) {
@@ -84,36 +77,50 @@ Result<void> check_apart(std::vector<gguf::Tensor> tensors) {
   return {};
 }
 
-Result<FactorPairs> collect(const gguf::ModelFile& header, std::span<const std::uint8_t> data, const BaseShape& base) {
+Result<FactorPairs> collect(const gguf::ModelFile& header, const BaseShape& base) {
   FactorPairs pairs(base);
   for (const auto& tensor : header.tensors) {
-    const auto name = parse_factor_name(tensor.name);
+    const auto name = factor_names.parse(tensor.name);
     if (!name) return refusal("adapters of the tensor '" + shown(tensor.name) + "' are not supported");
-    const auto matrix = matrix_of(tensor, data);
+    const auto matrix = matrix_of(tensor, header.data_offset);
     if (!matrix) return std::unexpected(matrix.error());
     if (auto added = pairs.add(*name, *matrix); !added) return std::unexpected(std::move(added.error()));
   }
   return pairs;
 }
 
+Result<gguf::ModelFile> read_header(const ByteSource& file) {
+  std::optional<Error> unreadable;
+  const auto source = [&](std::uint64_t position, std::span<std::uint8_t> into) -> std::size_t {
+    const auto count = file.read_some(position, into);
+    if (!count) unreadable = count.error();
+    return count.value_or(0);
+  };
+  auto header = gguf::parse_model_file(source, file.size(), adapter_limits);
+  if (unreadable) return std::unexpected(*std::move(unreadable));
+  return header;
+}
+
 }  // namespace
 
-Result<LoraFile> parse_lora_gguf(std::span<const std::uint8_t> file, const BaseShape& base) {
-  const auto header = gguf::parse_model_file(file, file.size(), adapter_limits);
+Result<LoraFile> parse_lora_gguf(std::shared_ptr<const ByteSource> file, const BaseShape& base) {
+  const auto header = read_header(*file);
   if (!header) return std::unexpected(header.error());
   if (auto fits = check_kind(*header, base); !fits) return std::unexpected(std::move(fits.error()));
   const auto alpha = real_number(*header, "adapter.lora.alpha");
   if (!alpha || !std::isfinite(*alpha)) return refusal("the adapter does not say its alpha (adapter.lora.alpha)");
   if (auto apart = check_apart(header->tensors); !apart) return std::unexpected(std::move(apart.error()));
-  const auto pairs = collect(*header, file.subspan(std::min<std::uint64_t>(header->data_offset, file.size())), base);
+  const auto pairs = collect(*header, base);
   if (!pairs) return std::unexpected(pairs.error());
   // As llama.cpp does it: alpha 0 stands for no scaling.
   auto tensors = pairs->tensors([&](std::uint32_t, Projection, std::uint32_t rank) -> Result<float> {
     return *alpha == 0 ? 1.0F : static_cast<float>(*alpha / rank);
   });
   if (!tensors) return std::unexpected(std::move(tensors.error()));
-  return LoraFile{
-      .name = header->name, .base = text_of(*header, "general.base_model.0.name"), .tensors = *std::move(tensors)};
+  return LoraFile{.name = header->name,
+                  .base = text_of(*header, "general.base_model.0.name"),
+                  .tensors = *std::move(tensors),
+                  .file = std::move(file)};
 }
 
 }  // namespace molly::engine

@@ -7,54 +7,29 @@
 #include <string>
 
 #include "engine/adapters/factor_pairs.h"
+#include "engine/adapters/factor_reader.h"
 #include "engine/adapters/number_format.h"
 #include "engine/adapters/row_packing.h"
 
 namespace molly::engine {
 namespace {
 
-constexpr float largest_half = 65504;
-
-std::uint32_t n_in(const LoraTensor& tensor) { return static_cast<std::uint32_t>(tensor.a.size() / tensor.rank); }
-std::uint32_t n_out(const LoraTensor& tensor) { return static_cast<std::uint32_t>(tensor.b.size() / tensor.rank); }
-
-NumberFormat format_of(FactorType type) { return type == FactorType::q8_0 ? NumberFormat::q8_0 : NumberFormat::f16; }
-
 FactorType type_for(const LoraTensor& tensor, FactorType wanted) {
-  const bool whole_blocks = n_in(tensor) % q8_0_block == 0 && n_out(tensor) % q8_0_block == 0;
+  const bool whole_blocks = tensor.n_in() % q8_0_block == 0 && tensor.n_out() % q8_0_block == 0;
   return whole_blocks ? wanted : FactorType::f16;
 }
 
-// One row of the image and the numbers that go there: `stride` apart in the source.
-struct SourceRow {
-  const float* numbers = nullptr;
-  std::size_t stride = 1;
-  std::uint32_t count = 0;
-  FactorType type = FactorType::f16;
-  std::size_t bytes() const { return encoded_bytes(format_of(type), count); }
-};
-
-void append_rows(std::vector<SourceRow>& rows, const LoraTensor& tensor, FactorType type) {
-  const auto columns = n_in(tensor);
-  for (std::uint32_t r = 0; r < tensor.rank; ++r) {
-    rows.push_back({.numbers = tensor.a.data() + std::size_t{r} * columns, .count = columns, .type = type});
-  }
-  for (std::uint32_t r = 0; r < tensor.rank; ++r) {
-    rows.push_back({.numbers = tensor.b.data() + r, .stride = tensor.rank, .count = n_out(tensor), .type = type});
-  }
-}
-
 // Largest first; rows of one size in their order, so that a part's rows mostly lie one after another.
-Result<std::uint32_t> place_rows(AdapterImage& image, const std::vector<SourceRow>& rows) {
-  std::vector<std::size_t> order(rows.size());
+Result<std::uint32_t> place_rows(AdapterImage& image, const std::vector<std::size_t>& row_sizes) {
+  std::vector<std::size_t> order(row_sizes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return rows[i].bytes(); });
+  std::ranges::stable_sort(order, std::greater(), [&](std::size_t i) { return row_sizes[i]; });
   RowPacking packing(image.page_bytes);
-  image.rows.resize(rows.size());
+  image.rows.resize(row_sizes.size());
   for (const auto i : order) {
-    const auto place = packing.place(rows[i].bytes());
+    const auto place = packing.place(row_sizes[i]);
     if (!place) {
-      return refusal("a row of the adapter takes " + std::to_string(rows[i].bytes()) + " bytes, a page has only " +
+      return refusal("a row of the adapter takes " + std::to_string(row_sizes[i]) + " bytes, a page has only " +
                      std::to_string(image.page_bytes));
     }
     image.rows[i] = {.page = place->page, .offset = place->offset};
@@ -62,21 +37,40 @@ Result<std::uint32_t> place_rows(AdapterImage& image, const std::vector<SourceRo
   return packing.pages();
 }
 
-void write_row(const SourceRow& row, std::vector<float>& scratch, std::span<std::byte> to) {
-  scratch.resize(row.count);
-  for (std::size_t i = 0; i < row.count; ++i) scratch[i] = row.numbers[i * row.stride];
-  if (row.type == FactorType::q8_0) {
-    encode_q8_0(scratch, to);
-  } else {
-    encode_f16(scratch, to);
+Result<void> lay_out(AdapterImage& image, const LoraFile& file, FactorType type) {
+  std::vector<std::size_t> row_sizes;
+  for (const auto& tensor : file.tensors) {
+    const FactorType own_type = type_for(tensor, type);
+    image.parts.push_back({.layer = tensor.layer,
+                           .projection = tensor.projection,
+                           .type = own_type,
+                           .rank = tensor.rank(),
+                           .scale = tensor.scale,
+                           .first_row = static_cast<std::uint32_t>(row_sizes.size())});
+    row_sizes.insert(row_sizes.end(), tensor.rank(), row_bytes(own_type, tensor.n_in()));
+    row_sizes.insert(row_sizes.end(), tensor.rank(), row_bytes(own_type, tensor.n_out()));
   }
+  const auto pages = place_rows(image, row_sizes);
+  if (!pages) return std::unexpected(pages.error());
+  image.pages = *pages;
+  image.bytes.resize(image.pages * image.page_bytes);
+  return {};
 }
 
-// Of a whole tensor, in half precision or as the scale of a block of bytes.
-Result<void> check_magnitudes(const LoraTensor& tensor, FactorType type) {
-  const float most = type == FactorType::q8_0 ? largest_half * 127 : largest_half;
-  if (std::max(largest_magnitude(tensor.a), largest_magnitude(tensor.b)) <= most) return {};
-  return refusal(name_of(tensor.layer, tensor.projection) + ": the adapter holds numbers too large for half precision");
+Result<void> fill(AdapterImage& image, const LoraFile& file) {
+  FactorReader factors(*file.file);
+  std::vector<std::byte*> rows;
+  for (std::size_t i = 0; i < image.parts.size(); ++i) {
+    const AdapterImage::Part& part = image.parts[i];
+    rows.clear();
+    for (const auto& [page, offset] : std::span(image.rows).subspan(part.first_row, 2 * std::size_t{part.rank})) {
+      rows.push_back(&image.bytes[page * image.page_bytes + offset]);
+    }
+    const std::span<std::byte* const> all(rows);
+    if (auto a = factors.write_a(file.tensors[i], part.type, all.first(part.rank)); !a) return a;
+    if (auto b = factors.write_b(file.tensors[i], part.type, all.subspan(part.rank)); !b) return b;
+  }
+  return {};
 }
 
 }  // namespace
@@ -84,27 +78,8 @@ Result<void> check_magnitudes(const LoraTensor& tensor, FactorType type) {
 Result<AdapterImage> make_image(const LoraFile& file, FactorType type, std::size_t page_bytes) {
   assert(page_bytes % RowPacking::alignment == 0);
   AdapterImage image{.page_bytes = page_bytes};
-  std::vector<SourceRow> rows;
-  for (const auto& tensor : file.tensors) {
-    const FactorType own_type = type_for(tensor, type);
-    if (auto fits = check_magnitudes(tensor, own_type); !fits) return std::unexpected(std::move(fits.error()));
-    image.parts.push_back({.layer = tensor.layer,
-                           .projection = tensor.projection,
-                           .type = own_type,
-                           .rank = tensor.rank,
-                           .scale = tensor.scale,
-                           .first_row = static_cast<std::uint32_t>(rows.size())});
-    append_rows(rows, tensor, own_type);
-  }
-  const auto pages = place_rows(image, rows);
-  if (!pages) return std::unexpected(pages.error());
-  image.pages = *pages;
-  image.bytes.resize(image.pages * page_bytes);
-  std::vector<float> scratch;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const auto& [page, offset] = image.rows[i];
-    write_row(rows[i], scratch, std::span(image.bytes).subspan(page * page_bytes + offset, rows[i].bytes()));
-  }
+  if (auto placed = lay_out(image, file, type); !placed) return std::unexpected(std::move(placed.error()));
+  if (auto filled = fill(image, file); !filled) return std::unexpected(std::move(filled.error()));
   return image;
 }
 

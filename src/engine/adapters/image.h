@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/os/zeroed_allocator.h"
 #include "engine/adapters/lora_file.h"
 #include "engine/kernels/lora.h"
 #include "engine/memory/page_pool.h"
@@ -31,7 +32,7 @@ struct AdapterImage {
   std::uint32_t pages = 0;
   std::vector<Part> parts;
   std::vector<Row> rows;
-  std::vector<std::byte> bytes;  // pages * page_bytes
+  std::vector<std::byte, base::ZeroedAllocator<std::byte>> bytes;  // pages * page_bytes
 
   std::span<const std::byte> page(std::uint32_t index) const {
     return std::span(bytes).subspan(index * page_bytes, page_bytes);
@@ -39,8 +40,9 @@ struct AdapterImage {
   std::uint32_t max_rank() const;
 };
 
-// A projection whose sizes are no multiples of 32 is stored as f16, whatever `type` says. invalid_request when a single
-// row is longer than a page, or a number too large for half precision.
+// Reads the adapter's numbers. A projection whose sizes are no multiples of 32 is stored as f16, whatever `type` says.
+// invalid_request when a single row is longer than a page, a number is not finite or too large for half precision, or
+// the file was cut since it was opened; io_failed.
 Result<AdapterImage> make_image(const LoraFile& file, FactorType type, std::size_t page_bytes);
 
 // Factors as kernels take them, once the image's pages are in the pool at these addresses: for each layer and

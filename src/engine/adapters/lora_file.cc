@@ -1,14 +1,5 @@
 #include "engine/adapters/lora_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-
-#include "base/os/file_descriptor.h"
-#include "base/os/system_error.h"
 #include "engine/adapters/factor_pairs.h"
 #include "engine/adapters/lora_formats.h"
 #include "engine/text/utf8.h"
@@ -16,52 +7,33 @@
 namespace molly::engine {
 namespace {
 
-using FileBytes = std::vector<std::uint8_t>;
-
-constexpr std::uint64_t max_file_bytes = 4ULL << 30;
 constexpr std::uint64_t max_config_bytes = 1ULL << 20;
 
-// Not more than the file had when it was opened, and less where it was cut meanwhile.
-Result<FileBytes> read_all(int file, std::uint64_t length, const std::filesystem::path& path) {
-  FileBytes bytes(length);
-  std::size_t have = 0;
-  while (have < bytes.size()) {
-    const ssize_t count = ::pread(file, bytes.data() + have, bytes.size() - have, static_cast<off_t>(have));
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return base::system_failure("read " + path.string());
-    if (count == 0) break;
-    have += static_cast<std::size_t>(count);
-  }
-  bytes.resize(have);
-  return bytes;
-}
-
-Result<FileBytes> read_bytes(const std::filesystem::path& path, std::uint64_t most) {
-  const base::FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return base::system_failure("open " + path.string());
-  struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return base::system_failure("read " + path.string());
-  if (!S_ISREG(status.st_mode)) return failure(ErrorCode::io_failed, path.string() + " is not a file");
-  const auto length = static_cast<std::uint64_t>(status.st_size);
-  if (length > most) {
+Result<std::string> read_config(const std::filesystem::path& path) {
+  const auto file = open_bytes(path);
+  if (!file) return std::unexpected(file.error());
+  if ((*file)->size() > max_config_bytes) {
     return failure(ErrorCode::invalid_request,
-                   path.string() + " is longer than " + std::to_string(most) + " bytes: no adapter is");
+                   path.string() + " is longer than " + std::to_string(max_config_bytes) + " bytes");
   }
-  return read_all(file.get(), length, path);
+  std::string text((*file)->size(), '\0');
+  auto read = (*file)->read(0, {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  if (!read) return std::unexpected(std::move(read.error()));
+  return text;
 }
 
 Result<LoraFile> read_gguf(const std::filesystem::path& path, const BaseShape& base) {
-  const auto bytes = read_bytes(path, max_file_bytes);
-  if (!bytes) return std::unexpected(bytes.error());
-  return parse_lora_gguf(*bytes, base);
+  auto file = open_bytes(path);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return parse_lora_gguf(*std::move(file), base);
 }
 
 Result<LoraFile> read_peft(const std::filesystem::path& weights, const BaseShape& base) {
-  const auto config = read_bytes(weights.parent_path() / "adapter_config.json", max_config_bytes);
+  const auto config = read_config(weights.parent_path() / "adapter_config.json");
   if (!config) return std::unexpected(config.error());
-  const auto bytes = read_bytes(weights, max_file_bytes);
-  if (!bytes) return std::unexpected(bytes.error());
-  return parse_lora_peft(*bytes, {reinterpret_cast<const char*>(config->data()), config->size()}, base);
+  auto file = open_bytes(weights);
+  if (!file) return std::unexpected(std::move(file.error()));
+  return parse_lora_peft(*std::move(file), *config, base);
 }
 
 Result<LoraFile> read_any(const std::filesystem::path& path, const BaseShape& base) {
@@ -80,9 +52,6 @@ std::string readable(const std::string& text) {
 }
 
 }  // namespace
-
-constexpr std::array<std::string_view, projection_count> projection_names{
-    "attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_up", "ffn_down"};
 
 std::string_view to_string(Projection projection) { return projection_names[static_cast<std::size_t>(projection)]; }
 

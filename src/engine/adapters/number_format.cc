@@ -82,16 +82,17 @@ void encode_q8_0(std::span<const float> from, std::span<std::byte> to) {
   }
 }
 
-bool all_finite(std::span<const float> numbers) {
+// Without their signs, bits are in the order of the numbers, then infinity, then NaN.
+float largest_magnitude(std::span<const float> numbers) {
   std::uint32_t largest = 0;
-  for (const float number : numbers) largest = std::max(largest, std::bit_cast<std::uint32_t>(number) << 1);
-  return largest < 0xff000000U;
+  for (const float number : numbers) largest = std::max(largest, std::bit_cast<std::uint32_t>(number) & 0x7fffffffU);
+  return std::bit_cast<float>(largest);
 }
 
-float largest_magnitude(std::span<const float> numbers) {
-  float largest = 0;
-  for (const float number : numbers) largest = std::max(largest, std::fabs(number));
-  return largest;
+float largest_magnitude(std::span<const std::uint16_t> halves) {
+  std::uint16_t largest = 0;
+  for (const std::uint16_t half : halves) largest = std::max(largest, static_cast<std::uint16_t>(half & 0x7fffU));
+  return half_to_float(largest);
 }
 
 }  // namespace molly::engine

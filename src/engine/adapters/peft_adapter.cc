@@ -10,25 +10,17 @@
 namespace molly::engine {
 namespace {
 
-// In the order of Projection.
-constexpr std::array<std::string_view, projection_count> module_names{
-    "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-    "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
+// "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight"
+constexpr FactorNames factor_names{
+    .front = "base_model.model.model.layers.",
+    .back_a = ".lora_A.weight",
+    .back_b = ".lora_B.weight",
+    .projections = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj",
+                    "mlp.up_proj", "mlp.down_proj"}};
 
 std::string module_of(std::uint32_t layer, Projection projection) {
   return "model.layers." + std::to_string(layer) + "." +
-         std::string(module_names[static_cast<std::size_t>(projection)]);
-}
-
-// "base_model.model.model.layers.3.self_attn.q_proj.lora_A.weight"
-std::optional<FactorName> parse_factor_name(std::string_view name) {
-  constexpr std::string_view front = "base_model.model.model.layers.";
-  constexpr std::string_view back = ".lora_A.weight";
-  const bool is_b = name.ends_with(".lora_B.weight");
-  if (!name.starts_with(front) || (!is_b && !name.ends_with(back))) return std::nullopt;
-  name.remove_suffix(back.size());
-  if (name.size() < front.size()) return std::nullopt;
-  return parse_place(name.substr(front.size()), is_b ? Factor::b : Factor::a, module_names);
+         std::string(factor_names.projections[static_cast<std::size_t>(projection)]);
 }
 
 std::optional<NumberFormat> format_of(std::string_view dtype) {
@@ -49,13 +41,13 @@ Result<StoredMatrix> matrix_of(const SafeTensor& tensor) {
     return refusal(shown(tensor.name) + ": its type " + shown(tensor.dtype) + " is not supported; F32, F16, BF16 are");
   }
   if (tensor.shape.size() != 2) return refusal(shown(tensor.name) + ": it is no matrix");
-  return StoredMatrix{.rows = tensor.shape[0], .columns = tensor.shape[1], .format = *format, .bytes = tensor.bytes};
+  return StoredMatrix{.rows = tensor.shape[0], .columns = tensor.shape[1], .format = *format, .offset = tensor.offset};
 }
 
 Result<FactorPairs> collect(const std::vector<SafeTensor>& tensors, const BaseShape& base) {
   FactorPairs pairs(base);
   for (const auto& tensor : tensors) {
-    const auto name = parse_factor_name(tensor.name);
+    const auto name = factor_names.parse(tensor.name);
     if (!name) return unsupported(tensor.name);
     const auto matrix = matrix_of(tensor);
     if (!matrix) return std::unexpected(matrix.error());
@@ -64,24 +56,12 @@ Result<FactorPairs> collect(const std::vector<SafeTensor>& tensors, const BaseSh
   return pairs;
 }
 
-// Within each head, row i of the first half and row i of the second come to lie beside each other: what llama.cpp's
-// convert_hf_to_gguf.py (LlamaModel.permute) did to the base's rows.
-Result<void> permute_rows(LoraTensor& tensor, std::uint32_t heads) {
-  const std::size_t rank = tensor.rank;
-  const std::size_t rows = tensor.b.size() / rank;
-  if (rows % (2 * std::size_t{heads}) != 0) {
-    return refusal(name_of(tensor.layer, tensor.projection) + ": B has " + std::to_string(rows) +
+Result<void> interleave(LoraTensor& tensor, std::uint32_t heads) {
+  if (heads != 0 && tensor.b.rows % (2 * std::uint64_t{heads}) != 0) {
+    return refusal(name_of(tensor.layer, tensor.projection) + ": B has " + std::to_string(tensor.b.rows) +
                    " rows, which is no even number for each of " + std::to_string(heads) + " heads");
   }
-  const std::size_t half = rows / heads / 2;
-  std::vector<float> permuted(tensor.b.size());
-  for (std::size_t row = 0; row < rows; ++row) {
-    const std::size_t head = row / (2 * half);
-    const std::size_t within = row % (2 * half);
-    const std::size_t target = head * 2 * half + within % half * 2 + within / half;
-    std::copy_n(tensor.b.data() + row * rank, rank, permuted.data() + target * rank);
-  }
-  tensor.b = std::move(permuted);
+  tensor.interleaved_heads = heads;
   return {};
 }
 
@@ -100,11 +80,11 @@ Result<float> scale_in(const PeftConfig& config, std::uint32_t layer, Projection
 
 }  // namespace
 
-Result<LoraFile> parse_lora_peft(std::span<const std::uint8_t> weights, std::string_view config,
+Result<LoraFile> parse_lora_peft(std::shared_ptr<const ByteSource> weights, std::string_view config,
                                  const BaseShape& base) {
   const auto settings = parse_peft_config(config);
   if (!settings) return std::unexpected(settings.error());
-  const auto stored = parse_safetensors(weights);
+  const auto stored = parse_safetensors(*weights);
   if (!stored) return std::unexpected(stored.error());
   const auto pairs = collect(*stored, base);
   if (!pairs) return std::unexpected(pairs.error());
@@ -113,11 +93,10 @@ Result<LoraFile> parse_lora_peft(std::span<const std::uint8_t> weights, std::str
   });
   if (!tensors) return std::unexpected(std::move(tensors.error()));
   for (auto& tensor : *tensors) {
-    const auto heads = permuted_heads(base, tensor.projection);
-    if (heads == 0) continue;
-    if (auto done = permute_rows(tensor, heads); !done) return std::unexpected(std::move(done.error()));
+    auto done = interleave(tensor, permuted_heads(base, tensor.projection));
+    if (!done) return std::unexpected(std::move(done.error()));
   }
-  return LoraFile{.name = "", .base = settings->base, .tensors = *std::move(tensors)};
+  return LoraFile{.name = "", .base = settings->base, .tensors = *std::move(tensors), .file = std::move(weights)};
 }
 
 }  // namespace molly::engine

@@ -1,8 +1,8 @@
 #include "engine/adapters/safetensors.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
-#include <cstring>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -15,6 +15,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
+constexpr std::size_t length_bytes = sizeof(std::uint64_t);  // in front of the header
 constexpr std::uint64_t max_header_bytes = 16ULL << 20;
 constexpr std::size_t max_dimensions = 4;
 constexpr std::size_t max_tensors = 100'000;
@@ -72,6 +73,19 @@ Entry read_entry(wire::JsonReader& json, std::string_view name) {
   return entry;
 }
 
+Result<std::string> header_text(const ByteSource& file) {
+  std::array<std::uint8_t, length_bytes> first{};
+  if (file.size() < first.size()) return refusal("this is no safetensors file: it is too short");
+  if (auto read = file.read(0, first); !read) return std::unexpected(std::move(read.error()));
+  const auto length = std::bit_cast<std::uint64_t>(first);
+  if (length > max_header_bytes) return refusal("this is no safetensors file, or its header is too long");
+  if (length > file.size() - first.size()) return refusal("the file is cut off: it ends within its header");
+  std::string text(length, '\0');
+  auto read = file.read(first.size(), {reinterpret_cast<std::uint8_t*>(text.data()), text.size()});
+  if (!read) return std::unexpected(std::move(read.error()));
+  return text;
+}
+
 Result<std::vector<Entry>> read_header(std::string_view text) {
   wire::JsonReader json(text);
   std::vector<Entry> entries;
@@ -101,18 +115,18 @@ Result<void> check_size(const Entry& entry) {
 }
 
 // In the order of their places: each begins where the one before ended.
-Result<void> place(std::vector<Entry>& entries, std::span<const std::uint8_t> data) {
+Result<void> place(std::vector<Entry>& entries, std::uint64_t data_offset, std::uint64_t data_bytes) {
   std::ranges::sort(entries, {}, [](const Entry& entry) { return std::pair(entry.begin, entry.end); });
   std::uint64_t position = 0;
   for (auto& entry : entries) {
     if (entry.begin < position)
       return refusal(shown(entry.tensor.name) + ": its numbers overlap those of another tensor");
     if (entry.begin > position) return refusal("before " + shown(entry.tensor.name) + " are bytes of no tensor");
-    if (entry.end > data.size()) return refusal("the file is cut off: it ends within " + shown(entry.tensor.name));
-    entry.tensor.bytes = data.subspan(entry.begin, entry.end - entry.begin);
+    if (entry.end > data_bytes) return refusal("the file is cut off: it ends within " + shown(entry.tensor.name));
+    entry.tensor.offset = data_offset + entry.begin;
     position = entry.end;
   }
-  if (position != data.size()) return refusal("after the last tensor are bytes of no tensor");
+  if (position != data_bytes) return refusal("after the last tensor are bytes of no tensor");
   return {};
 }
 
@@ -126,20 +140,18 @@ Result<void> check_names(const std::vector<Entry>& entries) {
 
 }  // namespace
 
-Result<std::vector<SafeTensor>> parse_safetensors(std::span<const std::uint8_t> file) {
-  std::uint64_t length = 0;
-  if (file.size() < sizeof length) return refusal("this is no safetensors file: it is too short");
-  std::memcpy(&length, file.data(), sizeof length);
-  file = file.subspan(sizeof length);
-  if (length > max_header_bytes) return refusal("this is no safetensors file, or its header is too long");
-  if (length > file.size()) return refusal("the file is cut off: it ends within its header");
-  auto entries = read_header({reinterpret_cast<const char*>(file.data()), length});
+Result<std::vector<SafeTensor>> parse_safetensors(const ByteSource& file) {
+  const auto text = header_text(file);
+  if (!text) return std::unexpected(text.error());
+  auto entries = read_header(*text);
   if (!entries) return std::unexpected(std::move(entries.error()));
   for (const auto& entry : *entries) {
     if (auto fits = check_size(entry); !fits) return std::unexpected(std::move(fits.error()));
   }
   if (auto unique = check_names(*entries); !unique) return std::unexpected(std::move(unique.error()));
-  if (auto placed = place(*entries, file.subspan(length)); !placed) return std::unexpected(std::move(placed.error()));
+  const std::uint64_t data_offset = length_bytes + text->size();
+  auto placed = place(*entries, data_offset, file.size() - data_offset);
+  if (!placed) return std::unexpected(std::move(placed.error()));
   std::vector<SafeTensor> tensors;
   for (auto& entry : *entries) tensors.push_back(std::move(entry.tensor));
   return tensors;

@@ -17,7 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   auto base = small_base();
   base.permuted_heads = 2;
   base.permuted_heads_kv = 1;
-  const auto file = parse_lora_peft(rest.subspan(length), config, base);
+  const auto file = parse_lora_peft(bytes_in_memory({rest.begin() + length, rest.end()}), config, base);
   if (file) check_adapter(*file, base);
   return 0;
 }
