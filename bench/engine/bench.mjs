@@ -209,14 +209,22 @@ async function zipf() {
 }
 
 const figures = { machine: machine(), rounds: ROUNDS, tokens: TOKENS, cpu: {}, wall: {} };
-for (const type of ['q4_0', 'q4_k_m']) figures.cpu[type] = await throughput(type, { threads: 1, cores: '0', metric: 'cpu' });
-for (const type of quick ? ['q4_0'] : ['q4_0', 'q4_k_m']) figures.wall[type] = await throughput(type, { threads: 2, metric: 'wall' });
-for (const [name, measure] of Object.entries({ shared_prefix: sharedPrefix, adapter_loads: adapterLoads, idle_memory: idleMemory, busy_neighbour: busyNeighbour, zipf })) {
+// ONLY=cpu,zipf measures these alone and writes no results.
+const only = process.env.ONLY?.split(',');
+const wanted = (name) => !only || only.includes(name);
+if (wanted('cpu')) for (const type of ['q4_0', 'q4_k_m']) figures.cpu[type] = await throughput(type, { threads: 1, cores: '0', metric: 'cpu' });
+if (wanted('wall')) for (const type of quick ? ['q4_0'] : ['q4_0', 'q4_k_m']) figures.wall[type] = await throughput(type, { threads: 2, metric: 'wall' });
+const parts = { shared_prefix: sharedPrefix, adapter_loads: adapterLoads, idle_memory: idleMemory, busy_neighbour: busyNeighbour, zipf, curve: () => adapterCurve(quick ? [1, 8] : [1, 2, 4, 8, 16, 32, 64]) };
+for (const [name, measure] of Object.entries(parts)) {
+  if (!wanted(name)) continue;
   progress(name);
   figures[name] = await measure();
   progress(JSON.stringify(figures[name]));
 }
-figures.curve = await adapterCurve(quick ? [1, 8] : [1, 2, 4, 8, 16, 32, 64]);
+if (only) {
+  console.log(JSON.stringify(figures));
+  process.exit(0);
+}
 
 const rows = [];
 for (const metric of ['cpu', 'wall']) {

@@ -15,7 +15,7 @@ export function call(server, method, route, body = null) {
   return new Promise((resolve, reject) => {
     const text = body === null ? '' : JSON.stringify(body);
     const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) };
-    const request = http.request({ socketPath: server.socket, method, path: route, headers }, (response) => {
+    const request = http.request({ agent: false, socketPath: server.socket, method, path: route, headers }, (response) => {
       let answer = '';
       response.on('data', (bytes) => (answer += bytes));
       response.on('end', () => resolve({ status: response.statusCode, body: answer }));
@@ -33,7 +33,7 @@ export function complete(server, { prompt, tokens, adapter = null }) {
     ...server.choose(adapter),
   };
   return new Promise((resolve, reject) => {
-    const request = http.request({ socketPath: server.socket, method: 'POST', path: '/v1/completions', headers: { 'content-type': 'application/json' } }, (response) => {
+    const request = http.request({ agent: false, socketPath: server.socket, method: 'POST', path: '/v1/completions', headers: { 'content-type': 'application/json' } }, (response) => {
       let first = null;
       let text = '';
       response.on('data', (bytes) => {
@@ -41,15 +41,15 @@ export function complete(server, { prompt, tokens, adapter = null }) {
         text += bytes;
       });
       response.on('end', () => {
-        const usage = [...text.matchAll(/"usage":(\{[^}]*(?:\{[^}]*\}[^}]*)*\})/g)].at(-1);
+        const events = text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
+        const usage = events.findLast((event) => event.usage)?.usage;
         if (response.statusCode !== 200 || !usage) return reject(new Error(`${server.name}: status ${response.statusCode}: ${text.slice(0, 400)}`));
-        const parsed = JSON.parse(usage[1]);
-        if (parsed.completion_tokens !== tokens) return reject(new Error(`${server.name}: ${parsed.completion_tokens} tokens instead of ${tokens}`));
-        resolve({ first, end: performance.now() - began, usage: parsed });
+        if (usage.completion_tokens !== tokens) return reject(new Error(`${server.name}: ${usage.completion_tokens} tokens instead of ${tokens}`));
+        resolve({ first, end: performance.now() - began, usage });
       });
       response.on('error', reject);
     });
-    request.on('error', reject);
+    request.on('error', (error) => reject(new Error(`${server.name}: ${error.message}\n${server.tail()}`)));
     request.end(JSON.stringify(body));
   });
 }
@@ -71,6 +71,7 @@ async function start(server, command, { cores, environment = {} }) {
   const log = fs.openSync(path.join(server.folder, `${server.name}.log`), 'w');
   const child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', log, log], env: { ...process.env, ...environment } });
   server.pid = child.pid; // taskset becomes the server
+  server.tail = () => fs.readFileSync(path.join(server.folder, `${server.name}.log`), 'utf8').slice(-2000);
   const ended = new Promise((resolve) => child.on('exit', resolve));
   server.stop = async () => {
     child.kill('SIGKILL');
@@ -80,7 +81,7 @@ async function start(server, command, { cores, environment = {} }) {
   const deadline = performance.now() + 120_000;
   while (await call(server, 'GET', '/health').then((answer) => answer.status !== 200, () => true)) {
     if (child.exitCode !== null || performance.now() > deadline) {
-      throw new Error(`${server.name} did not start:\n${fs.readFileSync(path.join(server.folder, `${server.name}.log`), 'utf8').slice(-2000)}`);
+      throw new Error(`${server.name} did not start:\n${server.tail()}`);
     }
     await new Promise((resolve) => setTimeout(resolve, 50));
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -98,16 +99,16 @@ TEST(NumberFormat, quantizes_as_ggml_does) {
 TEST(NumberFormat, finds_the_largest_magnitude_and_numbers_that_are_not_finite) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  const auto largest = [](std::vector<float> numbers) { return largest_magnitude(numbers); };
+  const auto largest = [](const std::vector<float>& numbers) { return largest_magnitude(numbers); };
   EXPECT_EQ(largest({}), 0);
   EXPECT_EQ(largest({0, -0.0F, 2, -3}), 3);
   EXPECT_EQ(largest({0, std::numeric_limits<float>::lowest()}), std::numeric_limits<float>::max());
   EXPECT_EQ(largest({0, -infinity, 5}), infinity);
   EXPECT_TRUE(std::isnan(largest({nan, 1, infinity})));
   EXPECT_TRUE(std::isnan(largest({1, -nan})));
-  const auto largest_half = [](std::vector<float> numbers) {
-    std::vector<std::uint16_t> halves;
-    for (const float number : numbers) halves.push_back(float_to_half(number));
+  const auto largest_half = [](const std::vector<float>& numbers) {
+    std::vector<std::uint16_t> halves(numbers.size());
+    std::ranges::transform(numbers, halves.begin(), float_to_half);
     return largest_magnitude(halves);
   };
   EXPECT_EQ(largest_half({}), 0);

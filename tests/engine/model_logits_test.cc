@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
+#include <optional>
 #include <random>
 
 #include "../temporary_folder.h"
@@ -25,19 +27,36 @@ std::vector<Token> random_tokens(std::size_t count, std::uint32_t vocabulary, un
   return tokens;
 }
 
+struct BenchOptions {
+  std::uint32_t threads = 1;
+  OperationSet operations = OperationSet::own_kernels;
+  KvType kv_type = KvType::f16;
+};
+
 // A model with a pool, and adapters that lie in its last pages.
 class Bench {
  public:
-  explicit Bench(const std::filesystem::path& file, std::uint32_t threads = 1, std::uint32_t page_tokens = 16) {
-    backend_ = Backend::open({.threads = threads}).value();
+  explicit Bench(const std::filesystem::path& file, const BenchOptions& options = {}) {
+    backend_ = Backend::open({.threads = options.threads}).value();
     auto loaded = Model::load(file, *backend_);
     if (!loaded) throw std::runtime_error(loaded.error().message);
     model_ = std::move(*loaded);
-    forward_ =
-        Forward::create(*model_, *backend_, {.pages = pages, .page_tokens = page_tokens, .max_rows = 128}).value();
+    forward_ = Forward::create(*model_, *backend_,
+                               {.pages = pages,
+                                .page_tokens = 16,
+                                .kv_type = options.kv_type,
+                                .max_rows = 128,
+                                .operations = options.operations})
+                   .value();
   }
 
   const ResidentAdapter* add_adapter(const std::filesystem::path& file, FactorType type) {
+    add_adapter_at(adapters_.emplace_back(), file, type);
+    return &*adapters_.back();
+  }
+
+  void add_adapter_at(std::optional<ResidentAdapter>& place, const std::filesystem::path& file,
+                      FactorType type = FactorType::f16) {
     const LoraFile lora = read_lora_file(file, model_->base_shape()).value();
     const AdapterImage image = make_image(lora, type, forward_->bytes_of_page()).value();
     std::vector<std::byte*> addresses;
@@ -45,8 +64,7 @@ class Bench {
       addresses.push_back(forward_->page_address(next_adapter_page_--));
       std::memcpy(addresses.back(), image.bytes.data() + page * image.page_bytes, image.page_bytes);
     }
-    adapters_.push_back(std::make_unique<ResidentAdapter>(image, model_->config().n_layer, addresses));
-    return adapters_.back().get();
+    place.emplace(image, model_->config().n_layer, addresses);
   }
 
   struct Text {
@@ -94,7 +112,7 @@ class Bench {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Model> model_;
   std::unique_ptr<Forward> forward_;
-  std::vector<std::unique_ptr<ResidentAdapter>> adapters_;
+  std::list<std::optional<ResidentAdapter>> adapters_;
   PageId next_adapter_page_ = pages - 1;
 };
 
@@ -131,25 +149,38 @@ TEST_P(Logits, agree_with_libllama_as_well_as_libllama_with_itself) {
                          {.rank = static_cast<std::int64_t>(8 << i), .alpha = 16, .seed = i + 1});
   }
   const LlamaReference reference(file);
-  Bench bench(file);
-  std::vector<Bench::Text> texts(4);
+  std::vector<std::vector<Token>> tokens(4);
   std::vector<std::vector<float>> expected;
   double spread = 0;
-  for (unsigned i = 0; i < texts.size(); ++i) {
-    texts[i].tokens = random_tokens(40, 1024, i + 7);
+  for (unsigned i = 0; i < tokens.size(); ++i) {
+    tokens[i] = random_tokens(40, 1024, i + 7);
     const auto adapter = i < 3 ? adapters[i] : std::filesystem::path();
-    if (i < 3) texts[i].adapters = {{bench.add_adapter(adapter, FactorType::f16), 1}};
-    expected.push_back(reference.logits(texts[i].tokens, adapter));
-    const auto other = reference.logits(texts[i].tokens, adapter, {.flash_attention = false, .token_by_token = true});
+    expected.push_back(reference.logits(tokens[i], adapter));
+    const auto other = reference.logits(tokens[i], adapter, {.flash_attention = false, .token_by_token = true});
     spread = std::max(spread, nmse(other, expected.back()));
   }
-  const auto adapted = nmse(expected[0], reference.logits(texts[0].tokens));
+  const auto adapted = nmse(expected[0], reference.logits(tokens[0]));
   EXPECT_GT(adapted, 0.01) << "the adapter changes the output";
-  const auto got = bench.logits(texts, 10, 30);
-  for (unsigned i = 0; i < texts.size(); ++i) {
-    const double error = nmse(got[i], expected[i]);
-    RecordProperty("nmse_" + std::to_string(i), std::to_string(error));
-    EXPECT_LE(error, std::max(1.5 * spread, 1e-7)) << "text " << i << ", spread " << spread;
+  const auto expect_within = [&](OperationSet operations, double tolerance) {
+    Bench bench(file, {.operations = operations});
+    std::vector<Bench::Text> texts(tokens.size());
+    for (unsigned i = 0; i < texts.size(); ++i) {
+      texts[i].tokens = tokens[i];
+      if (i < 3) texts[i].adapters = {{bench.add_adapter(adapters[i], FactorType::f16), 1}};
+    }
+    const auto got = bench.logits(texts, 10, 30);
+    for (unsigned i = 0; i < texts.size(); ++i) {
+      const double error = nmse(got[i], expected[i]);
+      EXPECT_LE(error, std::max(tolerance, 1e-7)) << "text " << i << ", spread " << spread;
+    }
+  };
+  {
+    SCOPED_TRACE("own kernels");
+    expect_within(OperationSet::own_kernels, 1.5 * spread);
+  }
+  {
+    SCOPED_TRACE("ggml's operations");
+    expect_within(OperationSet::stock, spread);
   }
 }
 
@@ -165,13 +196,36 @@ INSTANTIATE_TEST_SUITE_P(Types, Logits,
                            return instance.param.architecture + type + (instance.param.tied ? "tied" : "");
                          });
 
+TEST(Forward, mixes_adapters_and_quantized_keys_as_ggmls_operations_do) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "base.gguf";
+  const RandomModel shape{.type = GGML_TYPE_F16};
+  write_random_model(file, shape);
+  write_random_adapter(folder.path() / "1.gguf", shape, {.rank = 4, .seed = 1});
+  write_random_adapter(folder.path() / "2.gguf", shape, {.rank = 8, .seed = 2});
+  for (const KvType kv_type : {KvType::f16, KvType::q8_0}) {
+    std::vector<std::vector<std::vector<float>>> got;
+    for (const OperationSet operations : {OperationSet::own_kernels, OperationSet::stock}) {
+      Bench bench(file, {.operations = operations, .kv_type = kv_type});
+      const ResidentAdapter* one = bench.add_adapter(folder.path() / "1.gguf", FactorType::q8_0);
+      const ResidentAdapter* two = bench.add_adapter(folder.path() / "2.gguf", FactorType::f16);
+      std::vector<Bench::Text> texts(3);
+      for (unsigned i = 0; i < texts.size(); ++i) texts[i].tokens = random_tokens(40, 1024, i);
+      texts[0].adapters = {{one, 0.25F}, {two, 0.75F}};
+      texts[2].adapters = {{two, -0.5F}};
+      got.push_back(bench.logits(texts, 10, 30));
+    }
+    for (std::size_t i = 0; i < got[0].size(); ++i) EXPECT_LT(nmse(got[0][i], got[1][i]), 1e-5) << "text " << i;
+  }
+}
+
 TEST(Forward, gives_a_row_the_same_whatever_shares_its_batch) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "base.gguf";
   const RandomModel shape{.type = GGML_TYPE_Q8_0};
   write_random_model(file, shape);
   write_random_adapter(folder.path() / "a.gguf", shape, {.rank = 8});
-  Bench bench(file, 2);
+  Bench bench(file, {.threads = 2});
   const ResidentAdapter* adapter = bench.add_adapter(folder.path() / "a.gguf", FactorType::q8_0);
   std::vector<Bench::Text> texts(3);
   for (unsigned i = 0; i < texts.size(); ++i) texts[i].tokens = random_tokens(24, 1024, i);
@@ -182,6 +236,29 @@ TEST(Forward, gives_a_row_the_same_whatever_shares_its_batch) {
     const auto alone = bench.logits(std::span(texts).subspan(i, 1), 8, 16);
     EXPECT_LT(nmse(together[i], alone[0]), 1e-6) << "text " << i;
   }
+}
+
+TEST(Forward, does_not_mistake_an_adapter_for_the_one_that_lay_at_its_address) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "base.gguf";
+  const RandomModel shape{.type = GGML_TYPE_F16};
+  write_random_model(file, shape);
+  Bench bench(file);
+  std::vector<Bench::Text> texts(1);
+  texts[0].tokens = random_tokens(12, 1024, 3);
+  std::vector<std::vector<float>> in_place_of_another;
+  std::vector<std::vector<float>> alone;
+  std::optional<ResidentAdapter> place;
+  for (std::uint64_t seed = 1; seed <= 2; ++seed) {
+    write_random_adapter(folder.path() / "a.gguf", shape, {.rank = 8, .seed = seed});
+    bench.add_adapter_at(place, folder.path() / "a.gguf");
+    texts[0].adapters = {{&*place, 1}};
+    in_place_of_another.push_back(bench.logits(texts, 6, 12)[0]);
+    Bench other(file);
+    texts[0].adapters = {{other.add_adapter(folder.path() / "a.gguf", FactorType::f16), 1}};
+    alone.push_back(other.logits(texts, 6, 12)[0]);
+  }
+  EXPECT_EQ(in_place_of_another, alone);
 }
 
 TEST(Model, refuses_what_it_cannot_run_with_the_reason) {

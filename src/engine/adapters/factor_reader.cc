@@ -108,6 +108,7 @@ Result<void> FactorReader::write_b(const LoraTensor& tensor, FactorType type, st
     const auto numbers = halves(tensor);
     if (!numbers) return std::unexpected(numbers.error());
     std::vector<std::uint16_t*> to;
+    to.reserve(rows.size());
     for (std::byte* row : rows) to.push_back(reinterpret_cast<std::uint16_t*>(row));
     transpose<std::uint16_t>(numbers->data(), columns, rows.size(), to);
     return {};
@@ -116,6 +117,7 @@ Result<void> FactorReader::write_b(const LoraTensor& tensor, FactorType type, st
   if (!numbers) return std::unexpected(numbers.error());
   transposed_.resize(numbers->size());
   std::vector<float*> to;
+  to.reserve(rows.size());
   for (std::size_t r = 0; r < rows.size(); ++r) to.push_back(&transposed_[r * columns]);
   transpose<float>(numbers->data(), columns, rows.size(), to);
   for (std::size_t r = 0; r < rows.size(); ++r) encode(type, {to[r], columns}, rows[r]);

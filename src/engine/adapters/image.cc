@@ -1,6 +1,7 @@
 #include "engine/adapters/image.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <functional>
 #include <numeric>
@@ -13,6 +14,11 @@
 
 namespace molly::engine {
 namespace {
+
+std::uint64_t next_serial() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
+}
 
 FactorType type_for(const LoraTensor& tensor, FactorType wanted) {
   const bool whole_blocks = tensor.n_in() % q8_0_block == 0 && tensor.n_out() % q8_0_block == 0;
@@ -91,7 +97,7 @@ std::uint32_t AdapterImage::max_rank() const {
 
 ResidentAdapter::ResidentAdapter(const AdapterImage& image, std::uint32_t layers,
                                  std::span<std::byte* const> page_addresses)
-    : factors_(layers * projection_count), max_rank_(image.max_rank()) {
+    : serial_(next_serial()), factors_(layers * projection_count), max_rank_(image.max_rank()) {
   assert(page_addresses.size() == image.pages);
   rows_.reserve(image.rows.size());
   for (const auto& row : image.rows) {

@@ -58,8 +58,11 @@ class ResidentAdapter {
   // Rank 0 where the adapter leaves the projection alone.
   const LoraFactors& factors(std::uint32_t layer, Projection projection) const;
   std::uint32_t max_rank() const { return max_rank_; }
+  // Of this object alone in this process: another may come to lie at the same address.
+  std::uint64_t serial() const { return serial_; }
 
  private:
+  std::uint64_t serial_;
   std::vector<const std::byte*> rows_;
   std::vector<LoraFactors> factors_;
   std::uint32_t max_rank_ = 0;

@@ -2,8 +2,10 @@
 
 #include <sys/mman.h>
 
-#include <cmath>
 #include <cstring>
+
+#include "engine/model/own_kernels.h"
+#include "engine/model/stock_operations.h"
 
 namespace molly::engine {
 namespace {
@@ -38,80 +40,84 @@ Forward::Forward(const Model& model, Backend& backend, const ForwardOptions& opt
 Result<std::unique_ptr<Forward>> Forward::create(const Model& model, Backend& backend, const ForwardOptions& options) {
   std::unique_ptr<Forward> out(new Forward(model, backend, options));
   if (auto pool = out->reserve_pool(); !pool) return std::unexpected(pool.error());
-  out->name_operations();
+  if (auto chosen = out->choose_operations(); !chosen) return std::unexpected(chosen.error());
   if (auto reserved = out->reserve_activations(); !reserved) return std::unexpected(reserved.error());
   return out;
 }
 
 Forward::~Forward() {
-  if (pool_ != nullptr) ::munmap(pool_, page_bytes_ * options_.pages);
+  if (pool_.base != nullptr) ::munmap(pool_.base, pool_.bytes());
 }
 
 // Mapped, so that pages which were never used take no memory.
 Result<void> Forward::reserve_pool() {
-  page_bytes_ = page_bytes(model_.config(), options_.page_tokens, options_.kv_type);
-  const std::size_t bytes = page_bytes_ * options_.pages;
+  const ModelConfig& config = model_.config();
+  pool_ = {.page_bytes = page_bytes(config, options_.page_tokens, options_.kv_type),
+           .chunk_bytes = chunk_bytes(config, options_.page_tokens, options_.kv_type),
+           .row_bytes = kv_row_bytes(config, options_.kv_type),
+           .pages = options_.pages,
+           .page_tokens = options_.page_tokens,
+           .type = options_.kv_type};
   if (options_.pages == 0) return failure(ErrorCode::invalid_request, "the page pool needs at least one page");
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* memory =
+      ::mmap(nullptr, pool_.bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    return failure(ErrorCode::overloaded, "there is no memory for a pool of " + std::to_string(bytes >> 20) + " MiB");
+    return failure(ErrorCode::overloaded,
+                   "there is no memory for a pool of " + std::to_string(pool_.bytes() >> 20) + " MiB");
   }
-  ::madvise(memory, bytes, MADV_HUGEPAGE);
-  pool_ = static_cast<std::byte*>(memory);
+  ::madvise(memory, pool_.bytes(), MADV_HUGEPAGE);
+  pool_.base = static_cast<std::byte*>(memory);
   return {};
 }
 
-void Forward::name_operations() {
-  const ModelConfig& config = model_.config();
-  const std::size_t chunk = chunk_bytes(config, options_.page_tokens, options_.kv_type);
-  for (std::uint32_t layer = 0; layer < config.n_layer; ++layer) {
-    PagedKv pages{.base = pool_,
-                  .page_stride = page_bytes_,
-                  .key_offset = std::size_t{2} * layer * chunk,
-                  .value_offset = (std::size_t{2} * layer + 1) * chunk,
-                  .row_bytes = kv_row_bytes(config, options_.kv_type),
-                  .page_tokens = options_.page_tokens,
-                  .type = options_.kv_type,
-                  .n_head_kv = config.n_head_kv,
-                  .head_dim = config.head_dim};
-    operations_.attentions.push_back(
-        {&step_, pages, config.n_head, 1 / std::sqrt(static_cast<float>(config.head_dim)), options_.isa});
+Result<void> Forward::choose_operations() {
+  if (options_.operations == OperationSet::own_kernels) {
+    operations_ = std::make_unique<OwnKernels>(model_.config(), step_, pool_, options_.isa);
+    return {};
   }
-  for (std::size_t linear = 0; linear < step_.linears(); ++linear) {
-    operations_.loras.push_back({&step_, linear, options_.isa});
+  if (pool_.page_bytes % pool_.row_bytes != 0) {
+    return failure(ErrorCode::invalid_request,
+                   "ggml's own operations need pages of whole rows: take pages of 64 tokens");
   }
+  operations_ = std::make_unique<StockOperations>(model_.config(), backend_, step_, pool_);
+  return {};
 }
 
-std::unique_ptr<ForwardGraph> Forward::build(const Shape& shape) {
+Result<std::unique_ptr<ForwardGraph>> Forward::build(const Shape& shape) {
   auto graph =
-      std::make_unique<ForwardGraph>(model_.config(), model_.weights(), step_, operations_, shape.rows, shape.adapters);
+      std::make_unique<ForwardGraph>(model_.config(), model_.weights(), *operations_, shape.rows, shape.adapters);
+  if (auto begun = operations_->begin(*graph); !begun) return std::unexpected(std::move(begun.error()));
   graph->finish(model_.architecture().layers(*graph, graph->embed()), shape.outputs);
   return graph;
 }
 
 Result<void> Forward::reserve_activations() {
   allocator_.reset(ggml_gallocr_new(backend_.plain()));
+  if (!operations_->graphs_last()) return {};
   const auto largest = build({options_.max_rows, options_.max_rows, true});
-  if (ggml_gallocr_reserve(allocator_.get(), largest->graph())) return {};
+  if (!largest) return std::unexpected(largest.error());
+  if (ggml_gallocr_reserve(allocator_.get(), (*largest)->graph())) return {};
   return failure(ErrorCode::overloaded, "there is no memory for the activations of a forward pass");
 }
 
 std::uint64_t Forward::compute_bytes() const { return ggml_gallocr_get_buffer_size(allocator_.get(), 0); }
 
 Result<ForwardGraph*> Forward::graph_for(const Shape& shape) {
+  if (!operations_->graphs_last()) graphs_.clear();
   for (auto cached = graphs_.begin(); cached != graphs_.end(); ++cached) {
     if (cached->shape != shape) continue;
     graphs_.splice(graphs_.begin(), graphs_, cached);
     return graphs_.front().graph.get();
   }
   auto graph = build(shape);
+  if (!graph) return std::unexpected(graph.error());
   const std::size_t before = ggml_gallocr_get_buffer_size(allocator_.get(), 0);
-  if (!ggml_gallocr_alloc_graph(allocator_.get(), graph->graph())) {
+  if (!ggml_gallocr_alloc_graph(allocator_.get(), (*graph)->graph())) {
     return failure(ErrorCode::overloaded, "there is no memory for the activations of a forward pass");
   }
   // All graphs lie in one buffer; when it moved, the addresses in the older ones are stale.
   if (ggml_gallocr_get_buffer_size(allocator_.get(), 0) != before) graphs_.clear();
-  graphs_.push_front({shape, std::move(graph)});
+  graphs_.push_front({shape, *std::move(graph)});
   if (graphs_.size() > cached_graphs) graphs_.pop_back();
   return graphs_.front().graph.get();
 }
@@ -128,6 +134,7 @@ void Forward::set_inputs(const ForwardGraph& graph, std::span<const StepSequence
   set_input(graph.inputs().tokens, tokens_);
   set_input(graph.inputs().positions, positions_);
   if (graph.inputs().outputs != nullptr) set_input(graph.inputs().outputs, outputs_);
+  operations_->set_inputs();
 }
 
 Result<void> Forward::run(std::span<const StepSequence> sequences) {
@@ -165,6 +172,6 @@ std::span<const float> Forward::hidden(std::uint32_t output) {
   return {static_cast<const float*>(tensor->data) + output * width, width};
 }
 
-void Forward::copy_page(PageId from, PageId to) { std::memcpy(page_address(to), page_address(from), page_bytes_); }
+void Forward::copy_page(PageId from, PageId to) { std::memcpy(page_address(to), page_address(from), pool_.page_bytes); }
 
 }  // namespace molly::engine

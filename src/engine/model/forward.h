@@ -10,11 +10,15 @@
 #include "core/error.h"
 #include "engine/model/backend.h"
 #include "engine/model/graph.h"
+#include "engine/model/graph_operations.h"
 #include "engine/model/model.h"
 #include "engine/model/step.h"
 #include "engine/schedule/executor.h"
 
 namespace molly::engine {
+
+// Own kernels need the processor; ggml's operations run on every backend, and are what the kernels are held against.
+enum class OperationSet : std::uint8_t { own_kernels, stock };
 
 struct ForwardOptions {
   std::uint32_t pages = 0;         // of the pool
@@ -22,6 +26,7 @@ struct ForwardOptions {
   KvType kv_type = KvType::f16;
   std::uint32_t max_rows = 512;  // of one pass
   Isa isa = best_isa();
+  OperationSet operations = OperationSet::own_kernels;
 };
 
 // Bytes of one page: keys and values of page_tokens tokens in every layer.
@@ -30,7 +35,8 @@ std::size_t page_bytes(const ModelConfig& config, std::uint32_t page_tokens, KvT
 // Forward passes of one model over the page pool, with own kernels. Used by the engine's thread only.
 class Forward : public Executor {
  public:
-  // overloaded: no memory for the pool. `model` and `backend` must outlive it.
+  // overloaded: no memory for the pool. invalid_request: ggml's operations cannot address such pages. `model` and
+  // `backend` must outlive it.
   static Result<std::unique_ptr<Forward>> create(const Model& model, Backend& backend, const ForwardOptions& options);
   ~Forward() override;
 
@@ -42,8 +48,8 @@ class Forward : public Executor {
   std::uint32_t vocabulary() const override { return model_.config().n_vocab; }
   std::uint32_t max_rows() const override { return options_.max_rows; }
 
-  std::size_t bytes_of_page() const { return page_bytes_; }
-  std::byte* page_address(PageId page) const { return pool_ + static_cast<std::size_t>(page) * page_bytes_; }
+  std::size_t bytes_of_page() const { return pool_.page_bytes; }
+  std::byte* page_address(PageId page) const { return pool_.base + static_cast<std::size_t>(page) * pool_.page_bytes; }
   std::uint64_t compute_bytes() const;  // activations
 
  private:
@@ -64,8 +70,8 @@ class Forward : public Executor {
   Forward(const Model& model, Backend& backend, const ForwardOptions& options);
   Result<void> reserve_pool();
   Result<void> reserve_activations();
-  void name_operations();
-  std::unique_ptr<ForwardGraph> build(const Shape& shape);
+  Result<void> choose_operations();
+  Result<std::unique_ptr<ForwardGraph>> build(const Shape& shape);
   Result<ForwardGraph*> graph_for(const Shape& shape);
   void set_inputs(const ForwardGraph& graph, std::span<const StepSequence> sequences);
 
@@ -73,9 +79,8 @@ class Forward : public Executor {
   Backend& backend_;
   ForwardOptions options_;
   StepData step_;
-  Operations operations_;
-  std::size_t page_bytes_ = 0;
-  std::byte* pool_ = nullptr;
+  PoolLayout pool_;
+  std::unique_ptr<GraphOperations> operations_;
   std::unique_ptr<ggml_gallocr, FreeAllocator> allocator_;
   std::list<CachedGraph> graphs_;  // most recently used first
   ForwardGraph* current_ = nullptr;

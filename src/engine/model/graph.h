@@ -6,31 +6,10 @@
 #include <vector>
 
 #include "engine/model/config.h"
-#include "engine/model/step.h"
+#include "engine/model/graph_operations.h"
 #include "engine/model/weights.h"
 
 namespace molly::engine {
-
-// One linear's adapter operations; the address is what ggml hands back to them.
-struct LoraOperation {
-  StepData* step = nullptr;
-  std::size_t linear = 0;
-  Isa isa = Isa::scalar;
-};
-
-struct AttentionOperation {
-  StepData* step = nullptr;
-  PagedKv pages;  // of one layer
-  std::uint32_t n_head = 0;
-  float scale = 1;
-  Isa isa = Isa::scalar;
-};
-
-// What a model's graphs share: fixed for its life.
-struct Operations {
-  std::vector<LoraOperation> loras;            // by StepData::linear_number
-  std::vector<AttentionOperation> attentions;  // by layer
-};
 
 // The building blocks of one forward pass over `rows` tokens, in the words of the papers.
 class ForwardGraph {
@@ -41,12 +20,13 @@ class ForwardGraph {
     ggml_tensor* outputs = nullptr;    // I32 [outputs]: rows that are read; null when all are
   };
 
-  ForwardGraph(const ModelConfig& config, const Weights& weights, StepData& step, Operations& operations,
-               std::uint32_t rows, bool with_adapters);
+  ForwardGraph(const ModelConfig& config, const Weights& weights, GraphOperations& operations, std::uint32_t rows,
+               bool with_adapters);
 
   const ModelConfig& config() const { return config_; }
   const Weights& weights() const { return weights_; }
   std::uint32_t rows() const { return rows_; }
+  ggml_context* context() const { return context_.get(); }
 
   ggml_tensor* embed();
   // RMSNorm (Zhang and Sennrich, arXiv 1910.07467), times `weight`.
@@ -71,12 +51,9 @@ class ForwardGraph {
   ggml_cgraph* graph() const { return graph_; }
 
  private:
-  ggml_tensor* adapted(const Linear& linear, ggml_tensor* x, ggml_tensor* y);
-
   const ModelConfig& config_;
   const Weights& weights_;
-  StepData& step_;
-  Operations& operations_;
+  GraphOperations& operations_;
   std::uint32_t rows_;
   bool with_adapters_;
   Context context_;

@@ -60,15 +60,17 @@ void StepData::fill(std::span<const StepSequence> sequences) {
   sequence_rows_.clear();
   rows_.clear();
   adapters_.clear();
+  mixture_depth_ = 0;
   std::uint32_t row = 0;
   for (const StepSequence& sequence : sequences) {
     const auto rows = static_cast<std::uint32_t>(sequence.tokens.size());
     sequence_rows_.push_back({row, rows, sequence.first_position, sequence.pages});
     add_rows(row, rows, sequence.adapters);
+    mixture_depth_ = std::max(mixture_depth_, sequence.adapters.size());
     row += rows;
   }
   if (rows_.empty()) return;
-  if (adapters_ != looked_up_) look_up_factors();
+  if (!std::ranges::equal(adapters_, looked_up_, {}, &ResidentAdapter::serial)) look_up_factors();
   hidden_.resize(std::max(hidden_.size(), place_hidden(rows_, rank_sums_)));
 }
 
@@ -85,7 +87,8 @@ void StepData::look_up_factors() {
       rank_sums_[adapter] = std::max(rank_sums_[adapter], rank_sum);
     }
   }
-  looked_up_ = adapters_;
+  looked_up_.clear();
+  for (const ResidentAdapter* adapter : adapters_) looked_up_.push_back(adapter->serial());
 }
 
 }  // namespace molly::engine

@@ -25,6 +25,10 @@ class StepData {
 
   bool has_adapters() const { return !rows_.empty(); }
   std::span<const SequenceRows> sequences() const { return sequence_rows_; }
+  // Of the pass, in order of first use: what LoraRows::adapter counts.
+  std::span<const ResidentAdapter* const> adapters() const { return adapters_; }
+  std::span<const LoraRows> adapter_rows() const { return rows_; }
+  std::size_t mixture_depth() const { return mixture_depth_; }  // adapters of the row that mixes most
 
   // The linear of that number, in the order in which linear_number() gave them.
   LoraLinear lora(std::size_t linear) const;
@@ -49,8 +53,9 @@ class StepData {
   std::vector<LinearData> linears_;
   std::vector<SequenceRows> sequence_rows_;
   std::vector<LoraRows> rows_;
-  std::vector<const ResidentAdapter*> adapters_;   // of the pass, in order of first use
-  std::vector<const ResidentAdapter*> looked_up_;  // for which the factors are in place
+  std::vector<const ResidentAdapter*> adapters_;  // of the pass, in order of first use
+  std::vector<std::uint64_t> looked_up_;          // serials of those for which the factors are in place
+  std::size_t mixture_depth_ = 0;
   std::vector<std::uint32_t> rank_sums_;
   std::vector<float> hidden_;
 };
