@@ -37,7 +37,9 @@ struct BenchOptions {
 class Bench {
  public:
   explicit Bench(const std::filesystem::path& file, const BenchOptions& options = {}) {
-    backend_ = Backend::open({.threads = options.threads}).value();
+    backend_ = Backend::open({.threads = options.threads,
+                              .products = options.operations == OperationSet::stock ? Products::ggml : Products::own})
+                   .value();
     auto loaded = Model::load(file, *backend_);
     if (!loaded) throw std::runtime_error(loaded.error().message);
     model_ = std::move(*loaded);

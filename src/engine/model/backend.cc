@@ -44,6 +44,16 @@ std::vector<ggml_backend_buffer_type_t> extra_buffer_types(ggml_backend_dev_t de
   return out;
 }
 
+std::optional<PackedType> packed_type_of(ggml_type type) {
+  switch (type) {
+    case GGML_TYPE_Q4_0: return PackedType::q4_0;
+    case GGML_TYPE_Q8_0: return PackedType::q8_0;
+    case GGML_TYPE_Q4_K: return PackedType::q4_k;
+    case GGML_TYPE_Q6_K: return PackedType::q6_k;
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Context describe_tensors(std::size_t tensors) {
@@ -63,6 +73,7 @@ Result<std::unique_ptr<Backend>> Backend::open(const BackendOptions& options) {
   out->plain_ = ggml_backend_dev_buffer_type(out->device_);
   out->extra_ = extra_buffer_types(out->device_);
   out->threads_ = options.threads > 0 ? options.threads : usable_cores();
+  out->products_ = options.products;
   if (const auto set = procedure<ggml_backend_set_n_threads_t>(out->device_, "ggml_backend_set_n_threads")) {
     set(out->backend_, static_cast<int>(out->threads_));
   }
@@ -71,6 +82,12 @@ Result<std::unique_ptr<Backend>> Backend::open(const BackendOptions& options) {
 
 Backend::~Backend() {
   if (backend_ != nullptr) ggml_backend_free(backend_);
+}
+
+std::optional<PackedType> Backend::packed(ggml_type type, std::int64_t n_in) const {
+  if (products_ == Products::ggml || !can_multiply_packed()) return std::nullopt;
+  const auto known = packed_type_of(type);
+  return known && n_in % block_of(*known) == 0 ? known : std::nullopt;
 }
 
 ggml_backend_buffer_type_t Backend::repacked(ggml_type type, std::int64_t n_in, std::int64_t n_out) const {

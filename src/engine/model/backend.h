@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
+#include "engine/kernels/packed.h"
 
 namespace molly::engine {
 
@@ -16,9 +18,13 @@ namespace molly::engine {
 // and collapses when another process takes a core (measured in docs/engine.md), so sleeping is the default.
 enum class Waiting : std::uint8_t { sleep, spin };
 
+// Who multiplies with quantized weights: our kernels where they know the format and the processor, or ggml alone.
+enum class Products : std::uint8_t { own, ggml };
+
 struct BackendOptions {
   std::uint32_t threads = 0;  // 0: one for each core that we may use
   Waiting waiting = Waiting::sleep;
+  Products products = Products::own;
 };
 
 // This machine's processor through ggml. One for each process: the wait policy is read when the runtime is loaded.
@@ -32,6 +38,8 @@ class Backend {
   ggml_backend_buffer_type_t plain() const { return plain_; }
   // The buffer type whose layout multiplies a weight [n_in, n_out] of this type faster than the plain one; null: none.
   ggml_backend_buffer_type_t repacked(ggml_type type, std::int64_t n_in, std::int64_t n_out) const;
+  // How our own kernels want such a weight; nothing: ggml multiplies with it.
+  std::optional<PackedType> packed(ggml_type type, std::int64_t n_in) const;
   // Weights that lie in memory that we own (a mapped file). `bytes` must outlive the buffer.
   ggml_backend_buffer_t wrap(void* memory, std::size_t bytes) const;
   Result<void> compute(ggml_cgraph* graph);
@@ -44,6 +52,7 @@ class Backend {
   ggml_backend_buffer_type_t plain_ = nullptr;
   std::vector<ggml_backend_buffer_type_t> extra_;
   std::uint32_t threads_ = 1;
+  Products products_ = Products::own;
 };
 
 // Owners of ggml's handles.

@@ -5,6 +5,20 @@ namespace {
 
 constexpr std::size_t further_nodes = 64;
 
+// src[0]: x [n_in, rows].
+void run_quantize_activations(ggml_tensor* activations, int thread, int threads, void* data) {
+  const ggml_tensor* x = activations->src[0];
+  quantize_activations(*static_cast<const PackedMatrix*>(data), {static_cast<const float*>(x->data), x->nb[1]},
+                       static_cast<std::uint32_t>(x->ne[1]), static_cast<std::byte*>(activations->data), thread,
+                       threads);
+}
+
+// src[0]: activations.
+void run_multiply(ggml_tensor* y, int thread, int threads, void* data) {
+  multiply_packed(*static_cast<const PackedMatrix*>(data), static_cast<const std::byte*>(y->src[0]->data),
+                  static_cast<std::uint32_t>(y->ne[1]), {static_cast<float*>(y->data), y->nb[1]}, thread, threads);
+}
+
 }  // namespace
 
 ForwardGraph::ForwardGraph(const ModelConfig& config, const Weights& weights, GraphOperations& operations,
@@ -29,8 +43,20 @@ ggml_tensor* ForwardGraph::norm(ggml_tensor* x, ggml_tensor* weight) {
 
 ggml_tensor* ForwardGraph::add(ggml_tensor* left, ggml_tensor* right) { return ggml_add(context_.get(), left, right); }
 
+ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x) {
+  const PackedMatrix* packed = matrix.packed;
+  if (packed == nullptr) return ggml_mul_mat(context_.get(), matrix.tensor, x);
+  // ggml hands the address back, and promises nothing of constness.
+  auto* handed = const_cast<PackedMatrix*>(packed);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  const auto bytes = static_cast<std::int64_t>(activation_bytes(packed->type, packed->n_in));
+  ggml_tensor* activations = ggml_custom_4d(context_.get(), GGML_TYPE_I8, bytes, x->ne[1], 1, 1, &x, 1,
+                                            run_quantize_activations, GGML_N_TASKS_MAX, handed);
+  return ggml_custom_4d(context_.get(), GGML_TYPE_F32, packed->n_out, x->ne[1], 1, 1, &activations, 1, run_multiply,
+                        GGML_N_TASKS_MAX, handed);
+}
+
 ggml_tensor* ForwardGraph::project(const Linear& linear, ggml_tensor* x) {
-  ggml_tensor* y = ggml_mul_mat(context_.get(), linear.weight, x);
+  ggml_tensor* y = multiply(linear.weight, x);
   if (with_adapters_) y = operations_.adapt(*this, linear, x, y);
   return linear.bias == nullptr ? y : ggml_add(context_.get(), y, linear.bias);
 }
@@ -82,7 +108,7 @@ void ForwardGraph::finish(ggml_tensor* state, std::uint32_t outputs) {
   }
   hidden_ = norm(state, weights_.output_norm);
   ggml_set_output(hidden_);
-  logits_ = ggml_mul_mat(context_.get(), weights_.output, hidden_);
+  logits_ = multiply(weights_.output, hidden_);
   ggml_set_output(logits_);
   ggml_build_forward_expand(graph_, logits_);
 }

@@ -32,6 +32,8 @@ class ForwardGraph {
   // RMSNorm (Zhang and Sennrich, arXiv 1910.07467), times `weight`.
   ggml_tensor* norm(ggml_tensor* x, ggml_tensor* weight);
   ggml_tensor* add(ggml_tensor* left, ggml_tensor* right);
+  // [n_in, rows] -> [n_out, rows]
+  ggml_tensor* multiply(const Matrix& matrix, ggml_tensor* x);
   // The projections that were fused or not, each as a view [columns, rows], in the order of their segments.
   std::vector<ggml_tensor*> project(const std::vector<Linear>& linears, ggml_tensor* x);
   ggml_tensor* project(const Linear& linear, ggml_tensor* x);

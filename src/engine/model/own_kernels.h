@@ -18,7 +18,7 @@ class OwnKernels : public GraphOperations {
   ggml_tensor* attend(ForwardGraph& graph, std::uint32_t layer, ggml_tensor* q, ggml_tensor* k,
                       ggml_tensor* v) override;
   bool graphs_last() const override { return true; }
-  std::size_t nodes_for_each_layer() const override { return 64; }
+  std::size_t nodes_for_each_layer() const override { return 96; }
 
   // What ggml hands back to a custom operation.
   struct LoraOperation {

@@ -16,7 +16,7 @@ StepData::StepData(const ModelConfig& config, const Weights& weights) {
 }
 
 void StepData::add_linear(std::uint32_t layer, const Linear& linear) {
-  LinearData data{&linear, layer, static_cast<std::uint32_t>(linear.weight->ne[0]), {}, {}};
+  LinearData data{&linear, layer, static_cast<std::uint32_t>(linear.weight.tensor->ne[0]), {}, {}};
   for (const Linear::Segment& segment : linear.segments) data.segments.push_back({segment.first, segment.columns});
   linears_.push_back(std::move(data));
 }

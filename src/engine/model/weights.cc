@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <list>
+#include <thread>
 
 #include "base/os/file_descriptor.h"
+#include "base/os/zeroed_allocator.h"
 
 namespace molly::engine {
 namespace {
@@ -20,6 +23,7 @@ struct Wanted {
   ggml_tensor* tensor = nullptr;
   std::vector<const gguf::Tensor*> sources;
   ggml_backend_buffer_type_t repacked = nullptr;  // null: plain
+  PackedMatrix* packed = nullptr;                 // null: multiplied by ggml
 };
 
 bool is_computable(std::uint32_t type) {
@@ -95,6 +99,7 @@ struct WeightMap::State {
   std::map<std::string, const gguf::Tensor*, std::less<>> by_name;
   Context context;
   std::vector<Wanted> wanted;
+  std::list<PackedMatrix> packed;
   std::optional<Error> mistake;
 
   void note(std::string sentence) {
@@ -132,10 +137,26 @@ struct WeightMap::State {
     wanted.push_back({tensor, std::move(sources), repacked});
     return tensor;
   }
+
+  Matrix want_matrix(std::vector<const gguf::Tensor*> sources) {
+    const auto type = static_cast<ggml_type>(sources.front()->type);
+    Matrix matrix{.tensor = want(std::move(sources), nullptr)};
+    const std::int64_t n_in = matrix.tensor->ne[0];
+    const std::int64_t n_out = matrix.tensor->ne[1];
+    if (const auto own = backend.packed(type, n_in)) {
+      packed.push_back(
+          {.type = *own, .n_in = static_cast<std::uint32_t>(n_in), .n_out = static_cast<std::uint32_t>(n_out)});
+      wanted.back().packed = &packed.back();
+      matrix.packed = &packed.back();
+    } else {
+      wanted.back().repacked = backend.repacked(type, n_in, n_out);
+    }
+    return matrix;
+  }
 };
 
 WeightMap::WeightMap(const Backend& backend, const gguf::ModelFile& file)
-    : state_(new State{backend, file, {}, describe_tensors(3 * file.tensors.size() + 64), {}, {}}) {
+    : state_(new State{backend, file, {}, describe_tensors(3 * file.tensors.size() + 64), {}, {}, {}}) {
   for (const gguf::Tensor& tensor : file.tensors) state_->by_name.emplace(tensor.name, &tensor);
 }
 
@@ -152,10 +173,9 @@ ggml_tensor* WeightMap::optional_plain(const std::string& name, std::int64_t ne0
   return has(name) ? plain(name, ne0, ne1) : nullptr;
 }
 
-ggml_tensor* WeightMap::matrix(const std::string& name, std::int64_t n_in, std::int64_t n_out) {
+Matrix WeightMap::matrix(const std::string& name, std::int64_t n_in, std::int64_t n_out) {
   const gguf::Tensor* source = state_->checked(name, n_in, n_out);
-  if (source == nullptr) return nullptr;
-  return state_->want({source}, state_->backend.repacked(static_cast<ggml_type>(source->type), n_in, n_out));
+  return source == nullptr ? Matrix{} : state_->want_matrix({source});
 }
 
 Linear WeightMap::linear(std::uint32_t layer, Part part) {
@@ -186,22 +206,24 @@ std::vector<Linear> WeightMap::linears(std::uint32_t layer, std::initializer_lis
           {part->projection, static_cast<std::uint32_t>(columns), static_cast<std::uint32_t>(part->n_out)});
       columns += part->n_out;
     }
-    const auto type = static_cast<ggml_type>(matrices.front()->type);
-    const auto n_in = static_cast<std::int64_t>(matrices.front()->dimensions[0]);
-    linear.weight = state_->want(std::move(matrices), state_->backend.repacked(type, n_in, columns));
+    linear.weight = state_->want_matrix(std::move(matrices));
     if (!biases.empty()) {
       linear.bias = ggml_new_tensor_1d(state_->context.get(), GGML_TYPE_F32, columns);
-      state_->wanted.push_back({linear.bias, std::move(biases), nullptr});
+      state_->wanted.push_back({linear.bias, std::move(biases)});
     }
     out.push_back(std::move(linear));
   }
   return out;
 }
 
+using PackedMemory = std::vector<std::byte, base::ZeroedAllocator<std::byte>>;
+
 struct LoadedWeights::State {
   Mapping file;
   Context context;  // the tensors' descriptions
   std::vector<Buffer> buffers;
+  std::list<PackedMatrix> packed;
+  PackedMemory packed_memory;
   std::uint64_t mapped = 0;
   std::uint64_t copied = 0;
 };
@@ -237,7 +259,7 @@ class Rows {
 
 bool stays_mapped(const Wanted& wanted, std::uint64_t data_offset) {
   constexpr std::uint64_t alignment = 32;
-  return wanted.repacked == nullptr && wanted.sources.size() == 1 &&
+  return wanted.repacked == nullptr && wanted.packed == nullptr && wanted.sources.size() == 1 &&
          (data_offset + wanted.sources.front()->offset) % alignment == 0;
 }
 
@@ -259,6 +281,33 @@ Result<Buffer> place(ggml_backend_buffer_type_t type, std::span<Wanted* const> a
     address += padded(type, wanted->tensor);
   }
   return buffer;
+}
+
+std::size_t bytes_of(const PackedMatrix& matrix) { return packed_bytes(matrix.type, matrix.n_in, matrix.n_out); }
+
+void pack_with_threads(const PackedMatrix& matrix, std::span<const std::byte> rows, std::byte* to,
+                       std::uint32_t threads) {
+  std::vector<std::jthread> others;
+  for (std::uint32_t part = 1; part < threads; ++part) {
+    others.emplace_back([=, &matrix] { pack(matrix.type, rows, matrix.n_in, matrix.n_out, to, part, threads); });
+  }
+  pack(matrix.type, rows, matrix.n_in, matrix.n_out, to, 0, threads);
+}
+
+PackedMemory pack_all(std::span<const Wanted> all, Rows& rows, std::uint32_t threads) {
+  std::size_t bytes = 0;
+  for (const Wanted& wanted : all) bytes += wanted.packed == nullptr ? 0 : bytes_of(*wanted.packed);
+  PackedMemory memory(bytes);
+  std::byte* address = memory.data();
+  for (const Wanted& wanted : all) {
+    if (wanted.packed == nullptr) continue;
+    const auto* source = static_cast<const std::byte*>(rows.gather(wanted));
+    pack_with_threads(*wanted.packed, {source, ggml_nbytes(wanted.tensor)}, address, threads);
+    wanted.packed->data = address;
+    address += bytes_of(*wanted.packed);
+    rows.drop(wanted);
+  }
+  return memory;
 }
 
 }  // namespace
@@ -283,6 +332,7 @@ Result<std::unique_ptr<LoadedWeights>> LoadedWeights::load(const std::filesystem
   Rows rows(state->file, data_offset);
   std::map<ggml_backend_buffer_type_t, std::vector<Wanted*>> copied;
   for (Wanted& wanted : collected.wanted) {
+    if (wanted.packed != nullptr) continue;
     if (stays_mapped(wanted, data_offset)) {
       ggml_backend_tensor_alloc(mapped.get(), wanted.tensor, rows.at(*wanted.sources.front()));
       state->mapped += wanted.sources.front()->bytes;
@@ -300,6 +350,9 @@ Result<std::unique_ptr<LoadedWeights>> LoadedWeights::load(const std::filesystem
     state->copied += ggml_backend_buffer_get_size(buffer->get());
     state->buffers.push_back(std::move(*buffer));
   }
+  state->packed_memory = pack_all(collected.wanted, rows, backend.threads());
+  state->packed = std::move(collected.packed);
+  state->copied += state->packed_memory.size();
   state->buffers.push_back(std::move(mapped));
   state->context = std::move(collected.context);
   return std::unique_ptr<LoadedWeights>(new LoadedWeights(std::move(state)));

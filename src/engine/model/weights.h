@@ -11,11 +11,18 @@
 
 #include "core/error.h"
 #include "engine/adapters/lora_file.h"
+#include "engine/kernels/packed.h"
 #include "engine/model/backend.h"
 #include "engine/model/config.h"
 #include "gguf/model_file.h"
 
 namespace molly::engine {
+
+// A matrix to multiply with.
+struct Matrix {
+  ggml_tensor* tensor = nullptr;         // [n_in, n_out]; without data where it is packed
+  const PackedMatrix* packed = nullptr;  // null: ggml multiplies
+};
 
 // One or several projections of the same input in one matrix, rows concatenated.
 struct Linear {
@@ -24,8 +31,8 @@ struct Linear {
     std::uint32_t first = 0;  // output column
     std::uint32_t columns = 0;
   };
-  ggml_tensor* weight = nullptr;  // [n_in, n_out]
-  ggml_tensor* bias = nullptr;    // [n_out] or null
+  Matrix weight;
+  ggml_tensor* bias = nullptr;  // [n_out] or null
   std::vector<Segment> segments;
 };
 
@@ -43,7 +50,7 @@ struct LayerWeights {
 struct Weights {
   ggml_tensor* token_embd = nullptr;    // [n_embd, n_vocab], plain: rows are read one by one
   ggml_tensor* output_norm = nullptr;   // [n_embd]
-  ggml_tensor* output = nullptr;        // [n_embd, n_vocab]; a second copy of token_embd where tied and repacked
+  Matrix output;                        // [n_embd, n_vocab]; a second copy of token_embd where tied and repacked
   ggml_tensor* rope_factors = nullptr;  // [rope_dims / 2] or null
   std::vector<LayerWeights> layers;
 };
@@ -59,8 +66,8 @@ class WeightMap {
   // A vector or table that stays as it is in the file. Its shape is checked; the first mistake is kept for load().
   ggml_tensor* plain(const std::string& name, std::int64_t ne0, std::int64_t ne1 = 1);
   ggml_tensor* optional_plain(const std::string& name, std::int64_t ne0, std::int64_t ne1 = 1);
-  // A matrix to multiply with: repacked where that is faster.
-  ggml_tensor* matrix(const std::string& name, std::int64_t n_in, std::int64_t n_out);
+  // A matrix to multiply with: packed or repacked where that is faster.
+  Matrix matrix(const std::string& name, std::int64_t n_in, std::int64_t n_out);
 
   struct Part {
     Projection projection = Projection::attn_q;
