@@ -15,6 +15,7 @@
 
 #include "base/secret.h"
 #include "core/error.h"
+#include "sizing/engine_plan.h"
 #include "targets/supervisor_child.h"
 #include "targets/supervisor_schedule.h"
 
@@ -31,9 +32,11 @@ struct ModelPlan {
   std::filesystem::path file;
   std::filesystem::path projector;  // multimodal projector file; empty: none
   ModelServer server = ModelServer::llama_server;
-  std::uint64_t context_length = 0;  // tokens for each request; 0: the trained length, at most 8192
-  std::uint32_t slots = 4;           // requests served at once: as many leases are given out
-  std::uint32_t threads = 0;         // 0: SupervisorOptions::threads
+  std::uint64_t context_length = 0;          // tokens for each request; 0: the trained length, at most 8192
+  std::uint32_t slots = 4;                   // requests served at once: as many leases are given out
+  std::uint32_t threads = 0;                 // 0: SupervisorOptions::threads
+  std::string cpus;                          // processors that it may use, "0,2-3"; empty: all
+  std::optional<sizing::EnginePlan> engine;  // molly-engine's figures; nothing: planned at the start
   std::vector<std::string> further_arguments;
   bool operator==(const ModelPlan&) const = default;
 };
