@@ -3,29 +3,18 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 
 #include "base/os/file.h"
 #include "base/os/process.h"
 #include "base/os/signals.h"
-#include "base/os/socket.h"
 #include "base/secret.h"
-#include "base/text.h"
-#include "engine/service/api.h"
-#include "engine/service/engine.h"
+#include "engine/service.h"
 #include "engine/wishes.h"
-#include "http/server.h"
 #include "sizing/engine_plan.h"
 
 namespace molly::apps {
 namespace {
-
-namespace asio = boost::asio;
-
-constexpr std::chrono::milliseconds drain_poll{20};
 
 struct ServeOptions {
   engine::EngineOptions engine;
@@ -33,6 +22,7 @@ struct ServeOptions {
   std::filesystem::path key_file;
   WishOptions wishes;
   bool spin = false;
+  std::uint64_t loaded_bytes = 0;  // resident when the model is loaded, as planned
 };
 
 Result<base::Secret> read_key(const std::filesystem::path& file) {
@@ -43,54 +33,6 @@ Result<base::Secret> read_key(const std::filesystem::path& file) {
   while (!text->empty() && (text->back() == '\n' || text->back() == '\r')) text->pop_back();
   return base::Secret::take(*text);
 }
-
-// Serves until a signal, then lets what runs come to its end for as long as the second signal allows.
-class Service {
- public:
-  Service(engine::Engine& engine, base::Secret key)
-      : api_(engine, std::move(key)), signals_(context_), timer_(context_) {
-    http::ServerOptions options;
-    options.handler = [this](http::Exchange& exchange) { return api_.handle(exchange); };
-    options.on_fault = [](std::string_view what) { spdlog::error("this is a bug: {}", what); };
-    server_ = std::make_unique<http::Server>(context_, std::move(options));
-    for (const int signal : {SIGTERM, SIGINT}) signals_.add(signal);
-  }
-
-  Result<void> run(const std::string& address) {
-    auto listening = base::listen_on(address);
-    if (!listening) return std::unexpected(listening.error());
-    if (auto accepts = server_->listen(listening->release()); !accepts) return accepts;
-    wait_for_signal();
-    context_.run();
-    return {};
-  }
-
- private:
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code failed, int) {
-      if (failed) return;
-      if (std::exchange(draining_, true)) return context_.stop();
-      server_->begin_drain();
-      wait_for_signal();
-      stop_when_done();
-    });
-  }
-
-  void stop_when_done() {
-    if (server_->active() == 0) return context_.stop();
-    timer_.expires_after(drain_poll);
-    timer_.async_wait([this](boost::system::error_code failed) {
-      if (!failed) stop_when_done();
-    });
-  }
-
-  asio::io_context context_{1};
-  engine::Api api_;
-  asio::signal_set signals_;
-  asio::steady_timer timer_;
-  std::unique_ptr<http::Server> server_;
-  bool draining_ = false;
-};
 
 void use_plan(const sizing::EnginePlan& plan, engine::EngineOptions& options) {
   options.backend.threads = plan.threads;
@@ -111,19 +53,12 @@ Result<void> plan_for_device(ServeOptions& options) {
   options.engine.adapter_type =
       wishes.adapter_type == sizing::NumberType::q8_0 ? engine::FactorType::q8_0 : engine::FactorType::f16;
   if (plan.has_figures()) use_plan(plan, options.engine);
+  options.loaded_bytes = plan.weights.copied;
   if (wishes.pool_bytes) options.engine.pool_bytes = *wishes.pool_bytes;
   const bool lacks_memory = plan.missing_bytes > 0 && !wishes.pool_bytes;
   if (lacks_memory)
     return failure(ErrorCode::overloaded, options.engine.model.string() + ": " + plan.problem, "memory");
   return {};
-}
-
-void tell_start(const engine::Engine& engine, const std::string& address) {
-  const engine::EngineOptions& options = engine.options();
-  const engine::EngineStatus status = engine.status();
-  spdlog::info("{} is ready on {}: {} threads, {} requests of {} tokens at a time, {} pages of {}", options.name,
-               address, options.backend.threads, options.schedule.max_running, options.schedule.context_length,
-               status.pages, base::human_size(status.page_bytes));
 }
 
 Result<void> serve(ServeOptions options) {
@@ -135,10 +70,7 @@ Result<void> serve(ServeOptions options) {
   options.engine.backend.waiting = options.spin ? engine::Waiting::spin : engine::Waiting::sleep;
   auto key = read_key(options.key_file);
   if (!key) return std::unexpected(key.error());
-  auto engine = engine::Engine::start(options.engine);
-  if (!engine) return std::unexpected(engine.error());
-  tell_start(**engine, options.listen);
-  return Service(**engine, std::move(*key)).run(options.listen);
+  return Service(options.engine, std::move(*key), options.loaded_bytes).run(options.listen);
 }
 
 }  // namespace
