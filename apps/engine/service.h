@@ -39,10 +39,11 @@ class Service {
   engine::EngineOptions options_;
   base::Secret key_;
   std::string address_;
-  boost::asio::io_context context_{1};
-  engine::Loading loading_;
+  // What is left of requests when the context goes still speaks to the engine.
   std::unique_ptr<engine::Engine> engine_;
   std::optional<engine::Api> api_;  // from the moment the model is loaded
+  boost::asio::io_context context_{1};
+  engine::Loading loading_;
   boost::asio::signal_set signals_;
   boost::asio::steady_timer timer_;
   std::unique_ptr<http::Server> server_;
