@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   molly::apps::add_ask(app, globals);
   molly::apps::add_status(app, globals);
   molly::apps::add_models(app, globals);
+  molly::apps::add_plan(app, globals);
   molly::apps::add_keys(app, globals);
   molly::apps::add_policy(app, globals);
   molly::apps::add_explain(app, globals);

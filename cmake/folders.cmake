@@ -1,16 +1,17 @@
 # The folders of src/ in order of dependency, and what each may depend on: the one place where that is said.
 # A folder sees only the headers of the folders it names (and of those that they name), so an include of
 # anything else does not compile.
-set(MOLLY_FOLDERS core base gguf labels wire http engine config store audit policy members traces routing egress targets
+set(MOLLY_FOLDERS core base gguf sizing labels wire http engine config store audit policy members traces routing egress targets
     pipeline server)
 
 set(MOLLY_MAY_USE_core)
 set(MOLLY_MAY_USE_base core)
 set(MOLLY_MAY_USE_gguf core base)
+set(MOLLY_MAY_USE_sizing core base gguf)
 set(MOLLY_MAY_USE_labels core)
 set(MOLLY_MAY_USE_wire core base)
 set(MOLLY_MAY_USE_http core base)
-set(MOLLY_MAY_USE_engine core base gguf wire http)
+set(MOLLY_MAY_USE_engine core base gguf sizing wire http)
 set(MOLLY_MAY_USE_config core base)
 set(MOLLY_MAY_USE_store core base config)
 set(MOLLY_MAY_USE_audit core base labels config store)
@@ -19,7 +20,7 @@ set(MOLLY_MAY_USE_members core base labels config store audit policy)
 set(MOLLY_MAY_USE_traces core base labels config store)
 set(MOLLY_MAY_USE_routing core base labels config policy traces)
 set(MOLLY_MAY_USE_egress core base http config policy)
-set(MOLLY_MAY_USE_targets core base gguf wire http config store policy egress)
+set(MOLLY_MAY_USE_targets core base gguf sizing wire http config store policy egress)
 set(MOLLY_MAY_USE_pipeline core base labels wire config store audit policy members traces routing egress targets)
 set(MOLLY_MAY_USE_server core base labels wire http config store audit policy members traces routing egress targets pipeline)
 

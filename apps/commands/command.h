@@ -49,6 +49,7 @@ void add_chat(CLI::App& app, Globals& globals);
 void add_ask(CLI::App& app, Globals& globals);
 void add_status(CLI::App& app, Globals& globals);
 void add_models(CLI::App& app, Globals& globals);
+void add_plan(CLI::App& app, Globals& globals);
 void add_keys(CLI::App& app, Globals& globals);
 void add_policy(CLI::App& app, Globals& globals);
 void add_explain(CLI::App& app, Globals& globals);

@@ -3,12 +3,9 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "commands/command.h"
+#include "commands/local_models.h"
 #include "commands/local_server.h"
 #include "commands/opened.h"
-#include "config/file.h"
-#include "control_plane/configuration.h"
-#include "gguf/memory.h"
-#include "targets/model_list.h"
 
 namespace molly::apps {
 namespace {
@@ -19,12 +16,9 @@ struct AddOptions {
   std::filesystem::path projector;
 };
 
-// A configuration with mistakes is `molly doctor`'s to explain; models are shown and added all the same.
-targets::ModelSettings model_settings(const Globals& globals, const std::vector<targets::ModelEntry>& models) {
-  auto found = config::find_config(globals.config);
-  if (!found) return {};
-  const auto settings = read_settings(found->document, names_of(models));
-  return settings ? settings->models : targets::ModelSettings();
+std::string warning_of(const targets::ServedModel& model) {
+  const auto& engine = model.plan.engine;
+  return engine && !engine->fits() ? "it does not fit this device now: " + engine->problem + "\n" : "";
 }
 
 Result<void> add(const Globals& globals, const AddOptions& options) {
@@ -33,7 +27,7 @@ Result<void> add(const Globals& globals, const AddOptions& options) {
   model.file = std::filesystem::canonical(options.file, failed);
   if (failed) return failure(ErrorCode::invalid_request, "there is no file " + options.file.string(), "file");
   if (model.name.empty()) model.name = targets::default_model_name(model.file);
-  const auto planned = targets::plan_model(model, model_settings(globals, {model}));
+  const auto planned = targets::plan_model(model, model_settings(globals, {model}), sizing::this_device());
   if (!planned) return std::unexpected(planned.error());
   const auto opened = Opened::open(globals);
   if (!opened) return std::unexpected(opened.error());
@@ -49,24 +43,17 @@ Result<void> add(const Globals& globals, const AddOptions& options) {
     std::cout << json.text() << '\n';
   } else {
     std::cout << "added " << model.name << " (context " << planned->description.context_length.value_or(0)
-              << " tokens per request, served by " << to_string(planned->plan.server)
-              << ")\nask it with: molly ask --model " << model.name << " \"...\"\n";
+              << " tokens per request, served by " << to_string(planned->plan.server) << ")\n"
+              << warning_of(*planned) << "ask it with: molly ask --model " << model.name << " \"...\"\n";
   }
   return {};
 }
 
-Result<std::vector<targets::ModelEntry>> all_models(const Globals& globals) {
-  const auto opened = Opened::open(globals);
-  if (!opened) return std::unexpected(opened.error());
-  auto reader = (*opened)->database().reader();
-  if (!reader) return std::unexpected(reader.error());
-  return device_models(*reader);
-}
-
 Result<void> list(const Globals& globals) {
-  const auto models = all_models(globals);
+  const auto models = local_models(globals);
   if (!models) return std::unexpected(models.error());
   const targets::ModelSettings settings = model_settings(globals, *models);
+  const sizing::Device device = sizing::this_device();
   base::JsonWriter json;
   json.begin_object().key("models").begin_array();
   Table table({"NAME", "ARCHITECTURE", "QUANTIZATION", "CONTEXT", "SIZE", "RUNTIME", "FILE"});
@@ -74,7 +61,7 @@ Result<void> list(const Globals& globals) {
     const auto header = gguf::read_model_file(model.file);
     json.begin_object().member("name", model.name).member("file", model.file.string());
     if (header) {
-      const auto planned = targets::plan_model(model, *header, settings);
+      const auto planned = targets::plan_model(model, *header, settings, device);
       const std::string_view runtime = planned ? to_string(planned->plan.server) : "-";
       json.member("architecture", header->architecture).member("quantization", header->quantization);
       json.member("context_length", header->context_length).member("bytes", header->file_bytes);

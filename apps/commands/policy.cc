@@ -35,7 +35,7 @@ Result<std::shared_ptr<const policy::Engine>> engine_of(const Globals& globals) 
   if (!models) return std::unexpected(models.error());
   const auto settings = read_settings(found->document, names_of(*models));
   if (!settings) return std::unexpected(settings.error());
-  return build_engine(*settings, plan_models(*models, settings->models));
+  return build_engine(*settings, plan_models(*models, settings->models, sizing::this_device()));
 }
 
 void print_json(const policy::Decision& decision) {

@@ -140,11 +140,12 @@ std::vector<std::string> names_of(const std::vector<targets::ModelEntry>& models
   return names;
 }
 
-ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings) {
+ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings,
+                          const sizing::Device& device) {
   ManagedModels out;
   if (const auto embedded = embedded_model(); !embedded) out.problems.push_back(embedded.error().message);
   for (const targets::ModelEntry& model : models) {
-    auto planned = targets::plan_model(model, settings);
+    auto planned = targets::plan_model(model, settings, device);
     if (planned) {
       out.models.push_back(std::move(*planned));
     } else {

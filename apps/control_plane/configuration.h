@@ -44,7 +44,8 @@ struct ManagedModels {
   std::vector<targets::ServedModel> models;
   std::vector<std::string> problems;
 };
-ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings);
+ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings,
+                          const sizing::Device& device);
 
 // Targets, policy and names as one whole. Targets of `previous` whose settings did not change are kept, with
 // their circuit breakers. `supervisor` must know the managed models before the first request.

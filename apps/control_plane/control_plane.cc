@@ -52,9 +52,12 @@ server::Endpoints::Limits endpoint_limits_of(const server::ServerSettings& setti
   return {.access = {settings.allowed_hosts, settings.allowed_origins}, .max_in_flight = settings.max_in_flight};
 }
 
-std::uint64_t model_memory(const targets::ModelSettings& settings) {
-  if (settings.memory) return *settings.memory;
-  return base::memory_state().available_bytes / 10 * 7;
+// Model processes that an earlier control plane left with our parent hold memory that is ours to give.
+sizing::Device device_for_models() {
+  sizing::Device device = sizing::this_device();
+  const std::uint64_t available = device.memory.available_bytes + base::bytes_of_siblings();
+  device.memory.available_bytes = std::min(available, device.memory.total_bytes);
+  return device;
 }
 
 std::filesystem::path llama_server(const targets::ModelSettings& settings) {
@@ -133,6 +136,8 @@ class ControlPlane {
   std::unique_ptr<audit::Log> audit_;
   std::unique_ptr<traces::Traces> traces_;
   std::unique_ptr<base::ParentClient> parent_;
+  // Looked at once: plans that follow every change of free memory would restart models at each reload.
+  const sizing::Device device_ = device_for_models();
   std::unique_ptr<targets::Supervisor> supervisor_;
   std::optional<config::Live<pipeline::Runtime>> runtime_;
   std::optional<config::Live<server::Endpoints::Limits>> limits_;
@@ -231,7 +236,9 @@ Result<void> ControlPlane::apply_configuration() {
   if (!models) return std::unexpected(models.error());
   auto settings = load_settings(names_of(*models));
   if (!settings) return std::unexpected(settings.error());
-  const ManagedModels managed = plan_models(*models, settings->models);
+  // Children run within the memory that the supervisor was given at its start: plans stay within it until the next one.
+  if (supervisor_) settings->models.memory = supervisor_->status().memory_budget;
+  const ManagedModels managed = plan_models(*models, settings->models, device_);
   if (!supervisor_) start_supervisor(settings->models);
   const auto previous = runtime_ ? runtime_->snapshot() : nullptr;
   auto runtime = build_runtime(*settings, managed, *supervisor_, previous.get());
@@ -262,7 +269,7 @@ void ControlPlane::start_supervisor(const targets::ModelSettings& settings) {
   options.run_folder = opened_->folder().run();
   options.log_folder = opened_->folder().logs();
   options.threads = settings.threads;
-  options.schedule.memory_budget = model_memory(settings);
+  options.schedule.memory_budget = settings.memory.value_or(sizing::memory_for_models(device_));
   options.schedule.keep_alive = settings.keep_alive;
   supervisor_ = std::make_unique<targets::Supervisor>(
       main_.get_executor(), std::move(options), targets::launch_through(*parent_), targets::make_child_probe(main_));

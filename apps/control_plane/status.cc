@@ -19,6 +19,7 @@ void write_model(base::JsonWriter& json, const targets::ModelStatus& model) {
   json.member("state", to_string(model.state)).member("reason", model.reason).member("pid", model.pid);
   json.member("memory_bytes", model.memory_bytes).member("in_flight", model.leases).member("waiting", model.waiting);
   json.member("failed_starts", model.attempts);
+  if (model.loaded) json.member("loaded", *model.loaded);
   if (model.retry_after) json.member("retry_after_ms", model.retry_after->count());
   json.end_object();
 }

@@ -32,8 +32,9 @@ std::string line_of(const targets::Target& target) {
   return line + "\n";
 }
 
-// A model file is mapped: what of it is resident has been read.
+// Where the process does not say: a model file is mapped, and what of it is resident has been read.
 double share_loaded(const ModelStatus& model) {
+  if (model.loaded) return *model.loaded;
   if (model.memory_bytes == 0) return 0;
   const auto resident = static_cast<double>(base::resident_bytes(model.pid));
   return std::min(resident / static_cast<double>(model.memory_bytes), 0.99);

@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "engine/plan.h"
 #include "engine/serve.h"
 
 int main(int argc, char** argv) {
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   int exit_code = 0;
   molly::apps::add_engine_serve(app, exit_code);
+  molly::apps::add_engine_plan(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,45 +3,27 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <filesystem>
 
 #include "base/os/file.h"
 #include "base/os/process.h"
 #include "base/os/signals.h"
-#include "base/os/socket.h"
 #include "base/secret.h"
-#include "base/text.h"
-#include "engine/service/api.h"
-#include "engine/service/engine.h"
-#include "http/server.h"
+#include "engine/service.h"
+#include "engine/wishes.h"
+#include "sizing/engine_plan.h"
 
 namespace molly::apps {
 namespace {
-
-namespace asio = boost::asio;
-
-constexpr std::chrono::milliseconds drain_poll{20};
 
 struct ServeOptions {
   engine::EngineOptions engine;
   std::string listen;
   std::filesystem::path key_file;
-  std::string pool = "256MiB";
-  std::string warm = "512MiB";
-  std::string kv_type = "f16";
-  std::string adapter_type = "f16";
+  WishOptions wishes;
   bool spin = false;
+  std::uint64_t loaded_bytes = 0;  // resident when the model is loaded, as planned
 };
-
-CLI::Validator is_size() {
-  return {[](std::string& text) {
-            return base::parse_size(text) ? std::string() : "'" + text + "' is no size: write 512MiB";
-          },
-          "SIZE"};
-}
 
 Result<base::Secret> read_key(const std::filesystem::path& file) {
   if (file.empty()) return base::Secret();
@@ -52,70 +34,43 @@ Result<base::Secret> read_key(const std::filesystem::path& file) {
   return base::Secret::take(*text);
 }
 
-// Serves until a signal, then lets what runs come to its end for as long as the second signal allows.
-class Service {
- public:
-  Service(engine::Engine& engine, base::Secret key)
-      : api_(engine, std::move(key)), signals_(context_), timer_(context_) {
-    http::ServerOptions options;
-    options.handler = [this](http::Exchange& exchange) { return api_.handle(exchange); };
-    options.on_fault = [](std::string_view what) { spdlog::error("this is a bug: {}", what); };
-    server_ = std::make_unique<http::Server>(context_, std::move(options));
-    for (const int signal : {SIGTERM, SIGINT}) signals_.add(signal);
-  }
+void use_plan(const sizing::EnginePlan& plan, engine::EngineOptions& options) {
+  options.backend.threads = plan.threads;
+  options.pool_bytes = plan.pool_bytes();
+  options.page_tokens = plan.page_tokens;
+  options.kv_type = plan.kv_type == sizing::NumberType::q8_0 ? engine::KvType::q8_0 : engine::KvType::f16;
+  options.warm_bytes = plan.warm_bytes;
+  options.schedule.context_length = plan.context;
+  options.schedule.max_running = plan.parallel;
+}
 
-  Result<void> run(const std::string& address) {
-    auto listening = base::listen_on(address);
-    if (!listening) return std::unexpected(listening.error());
-    if (auto accepts = server_->listen(listening->release()); !accepts) return accepts;
-    wait_for_signal();
-    context_.run();
-    return {};
-  }
-
- private:
-  void wait_for_signal() {
-    signals_.async_wait([this](boost::system::error_code failed, int) {
-      if (failed) return;
-      if (std::exchange(draining_, true)) return context_.stop();
-      server_->begin_drain();
-      wait_for_signal();
-      stop_when_done();
-    });
-  }
-
-  void stop_when_done() {
-    if (server_->active() == 0) return context_.stop();
-    timer_.expires_after(drain_poll);
-    timer_.async_wait([this](boost::system::error_code failed) {
-      if (!failed) stop_when_done();
-    });
-  }
-
-  asio::io_context context_{1};
-  engine::Api api_;
-  asio::signal_set signals_;
-  asio::steady_timer timer_;
-  std::unique_ptr<http::Server> server_;
-  bool draining_ = false;
-};
+// A model that the engine does not know it refuses by itself; a pool that was asked for is tried as it is.
+Result<void> plan_for_device(ServeOptions& options) {
+  const sizing::EngineWishes wishes = wishes_of(options.wishes);
+  const auto header = gguf::read_model_file(options.engine.model);
+  if (!header) return std::unexpected(header.error());
+  const auto plan = sizing::plan_engine(sizing::this_device(), *header, wishes);
+  options.engine.adapter_type =
+      wishes.adapter_type == sizing::NumberType::q8_0 ? engine::FactorType::q8_0 : engine::FactorType::f16;
+  if (plan.has_figures()) use_plan(plan, options.engine);
+  options.loaded_bytes = plan.weights.copied;
+  if (wishes.pool_bytes) options.engine.pool_bytes = *wishes.pool_bytes;
+  const bool lacks_memory = plan.missing_bytes > 0 && !wishes.pool_bytes;
+  if (lacks_memory)
+    return failure(ErrorCode::overloaded, options.engine.model.string() + ": " + plan.problem, "memory");
+  return {};
+}
 
 Result<void> serve(ServeOptions options) {
   base::disable_core_dumps();
   base::ignore_broken_pipe();
   spdlog::set_default_logger(spdlog::stderr_color_mt("molly-engine"));
-  options.engine.pool_bytes = *base::parse_size(options.pool);
-  options.engine.warm_bytes = *base::parse_size(options.warm);
-  options.engine.kv_type = options.kv_type == "q8_0" ? engine::KvType::q8_0 : engine::KvType::f16;
-  options.engine.adapter_type = options.adapter_type == "q8_0" ? engine::FactorType::q8_0 : engine::FactorType::f16;
+  if (auto chosen = choose_cpus(options.wishes); !chosen) return chosen;
+  if (auto planned = plan_for_device(options); !planned) return planned;
   options.engine.backend.waiting = options.spin ? engine::Waiting::spin : engine::Waiting::sleep;
   auto key = read_key(options.key_file);
   if (!key) return std::unexpected(key.error());
-  auto engine = engine::Engine::start(options.engine);
-  if (!engine) return std::unexpected(engine.error());
-  spdlog::info("{} is ready on {}: {} pages of {}", (*engine)->options().name, options.listen,
-               (*engine)->status().pages, base::human_size((*engine)->status().page_bytes));
-  return Service(**engine, std::move(*key)).run(options.listen);
+  return Service(options.engine, std::move(*key), options.loaded_bytes).run(options.listen);
 }
 
 }  // namespace
@@ -128,23 +83,10 @@ void add_engine_serve(CLI::App& app, int& exit_code) {
   command->add_option("--listen", options->listen, "unix:/path/of.sock, or 127.0.0.1:PORT")->required();
   command->add_option("--key-file", options->key_file, "file with the key that callers must send")
       ->check(CLI::ExistingFile);
-  command->add_option("--threads", options->engine.backend.threads, "0: one for each core")->capture_default_str();
-  command->add_option("--pool", options->pool, "memory for keys, values and hot adapters")
-      ->check(is_size())
-      ->capture_default_str();
-  command->add_option("--warm", options->warm, "memory for adapters that are not in the pool")
-      ->check(is_size())
-      ->capture_default_str();
-  command->add_option("--page-tokens", options->engine.page_tokens, "tokens in a page")
-      ->check(CLI::IsMember({16, 32, 64, 128}))
-      ->capture_default_str();
-  command->add_option("--context", options->engine.schedule.context_length, "longest sequence, tokens")
-      ->capture_default_str();
-  command->add_option("--parallel", options->engine.schedule.max_running, "sequences at a time")->capture_default_str();
-  command->add_option("--kv-type", options->kv_type)->check(CLI::IsMember({"f16", "q8_0"}))->capture_default_str();
-  command->add_option("--adapter-type", options->adapter_type)
-      ->check(CLI::IsMember({"f16", "q8_0"}))
-      ->capture_default_str();
+  add_wishes(*command, options->wishes);
+  command->add_option("--pool", options->wishes.pool, "memory for keys, values and hot adapters")->check(is_size());
+  command->add_option("--warm", options->wishes.warm, "memory for adapters that are not in the pool")->check(is_size());
+  command->footer("What is not said is planned for this device: see 'molly-engine plan'.");
   command->add_flag("--spin", options->spin,
                     "threads spin while they wait: only where no other program needs the cores");
   command->callback([options, &exit_code] {

@@ -3,29 +3,58 @@
 #include <algorithm>
 
 #include "base/os/process.h"
-#include "targets/engine_fit.h"
+#include "base/os/processors.h"
+#include "sizing/engine_fit.h"
 
 namespace molly::targets {
 namespace {
 
-constexpr std::uint32_t usual_context = 8192;
+constexpr std::uint32_t usual_parallel = 4;
 
 bool template_mentions_tools(const std::string& chat_template) {
   // Templates name the variable `tools`; one that only renders messages of role "tool" does not.
   return chat_template.find("tools") != std::string::npos;
 }
 
-std::uint32_t context_per_request(const gguf::ModelFile& header, const ModelSettings& settings) {
-  const std::uint64_t trained = header.context_length > 0 ? header.context_length : usual_context;
-  const std::uint64_t wanted = settings.context > 0 ? settings.context : usual_context;
-  return static_cast<std::uint32_t>(std::min(trained, wanted));
+std::uint32_t trained_context(const gguf::ModelFile& header) {
+  constexpr std::uint64_t most = 1U << 30;
+  return static_cast<std::uint32_t>(
+      std::min(header.context_length > 0 ? header.context_length : sizing::usual_context, most));
+}
+
+std::uint32_t threads_for(const ModelSettings& settings) {
+  if (settings.threads > 0 || settings.cpus.empty()) return settings.threads;
+  const auto cpus = base::parse_processors(settings.cpus);
+  return cpus ? static_cast<std::uint32_t>(cpus->size()) : 0;
+}
+
+sizing::EngineWishes engine_wishes(const gguf::ModelFile& header, const ModelSettings& settings) {
+  return {.memory_bytes = settings.memory.value_or(0),
+          .threads = threads_for(settings),
+          .context = std::min(settings.context, trained_context(header)),
+          .parallel = settings.parallel,
+          .most_parallel = usual_parallel};
+}
+
+void plan_process(const gguf::ModelFile& header, const ModelSettings& settings, const sizing::Device& device,
+                  ModelPlan& plan) {
+  const std::uint32_t wanted = settings.context > 0 ? settings.context : sizing::usual_context;
+  plan.context_length = std::min(wanted, trained_context(header));
+  plan.slots = settings.parallel > 0 ? settings.parallel : usual_parallel;
+  plan.threads = threads_for(settings);
+  plan.cpus = settings.cpus;
+  if (plan.server != ModelServer::molly_engine) return;
+  plan.engine = sizing::plan_engine(device, header, engine_wishes(header, settings));
+  plan.context_length = plan.engine->context;
+  plan.slots = plan.engine->parallel;
+  plan.threads = plan.engine->threads;
 }
 
 // The engine renders no tools yet, so a model that can use them keeps llama-server unless the owner says otherwise.
 Result<ModelServer> choose_server(const gguf::ModelFile& header, const ModelEntry& model,
                                   const ModelSettings& settings) {
   if (settings.runtime == ModelRuntime::llama_server) return ModelServer::llama_server;
-  auto unfit = unfit_for_engine(header);
+  auto unfit = sizing::unfit_for_engine(header);
   if (!unfit && !model.projector.empty()) unfit = "it takes images";
   if (!unfit && !find_engine(settings)) unfit = "there is no program " + settings.engine.string();
   if (settings.runtime == ModelRuntime::molly_engine) {
@@ -111,25 +140,25 @@ std::optional<std::filesystem::path> find_engine(const ModelSettings& settings) 
   return std::move(*found);
 }
 
-Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings) {
+Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings, const sizing::Device& device) {
   const auto header = gguf::read_model_file(model.file);
   if (!header) return std::unexpected(header.error());
-  return plan_model(model, *header, settings);
+  return plan_model(model, *header, settings, device);
 }
 
-Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& header, const ModelSettings& settings) {
+Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& header, const ModelSettings& settings,
+                               const sizing::Device& device) {
   const auto server = choose_server(header, model, settings);
   if (!server) return std::unexpected(server.error());
-  const std::uint32_t context = context_per_request(header, settings);
   ServedModel out;
   out.plan = {.name = model.name,
               .file = model.file,
               .projector = model.projector,
               .server = *server,
-              .context_length = context,
-              .slots = settings.parallel,
-              .threads = settings.threads,
+              .cpus = {},
+              .engine = {},
               .further_arguments = {}};
+  plan_process(header, settings, device, out.plan);
   out.support = support_of(header, model, *server);
   out.description = {.name = model.name,
                      .tier = Tier::t0,
@@ -139,7 +168,7 @@ Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& h
                      .adapter = {},
                      .modalities = {.text = true, .image = out.support.image},
                      .tools = out.support.tools,
-                     .context_length = context,
+                     .context_length = static_cast<std::uint32_t>(out.plan.context_length),
                      .price = std::nullopt,
                      .provider = {}};
   return out;

@@ -7,6 +7,7 @@
 
 #include "core/target.h"
 #include "gguf/model_file.h"
+#include "sizing/device.h"
 #include "store/connection.h"
 #include "store/migration.h"
 #include "targets/settings.h"
@@ -37,15 +38,17 @@ std::string default_model_name(const std::filesystem::path& file);
 // molly-engine's program as `settings` names it; nothing when there is none.
 std::optional<std::filesystem::path> find_engine(const ModelSettings& settings);
 
-// How a model file is served and what it can do, from its own header and [models].
+// How a model file is served and what it can do, from its own header, [models] and what this device has. One that does
+// not fit is there all the same: its plan says what is missing.
 struct ServedModel {
   ModelPlan plan;
   TargetDescription description;
   wire::ParameterSupport support;
 };
 // Blocks on the disk. Errors name the file.
-Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings);
+Result<ServedModel> plan_model(const ModelEntry& model, const ModelSettings& settings, const sizing::Device& device);
 // The same with the header already read.
-Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& header, const ModelSettings& settings);
+Result<ServedModel> plan_model(const ModelEntry& model, const gguf::ModelFile& header, const ModelSettings& settings,
+                               const sizing::Device& device);
 
 }  // namespace molly::targets

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/os/processors.h"
 #include "base/text.h"
 
 namespace molly::targets {
@@ -128,6 +129,13 @@ ModelRuntime read_runtime(config::Section& section) {
   return ModelRuntime::molly_engine;
 }
 
+std::string read_cpus(config::Section& section) {
+  auto list = section.text("cpus");
+  if (!list) return {};
+  if (const auto chosen = base::choose_processors(*list); !chosen) section.refuse("cpus", chosen.error().message);
+  return std::move(*list);
+}
+
 ModelSettings read_models(config::Section root) {
   ModelSettings out;
   config::Section section = root.table("models");
@@ -137,8 +145,9 @@ ModelSettings read_models(config::Section root) {
   if (const auto engine = section.text("engine")) out.engine = *engine;
   out.runtime = read_runtime(section);
   out.threads = static_cast<std::uint32_t>(section.integer("threads", {1, 1024}).value_or(0));
-  out.parallel = static_cast<std::uint32_t>(section.integer("parallel", {1, 256}).value_or(out.parallel));
+  out.parallel = static_cast<std::uint32_t>(section.integer("parallel", {1, 256}).value_or(0));
   out.context = static_cast<std::uint32_t>(section.integer("context", {16, 1 << 30}).value_or(0));
+  out.cpus = read_cpus(section);
   return out;
 }
 

@@ -47,9 +47,10 @@ struct ModelSettings {
   std::filesystem::path server = "llama-server";  // found in PATH when it has no slash
   ModelRuntime runtime = ModelRuntime::automatic;
   std::filesystem::path engine = "molly-engine";  // beside this program, or found in PATH, when it has no slash
-  std::uint32_t threads = 0;                      // per process; 0: all cores
-  std::uint32_t parallel = 4;                     // requests at a time per process
+  std::uint32_t threads = 0;                      // per process; 0: one for each core, or for each of `cpus`
+  std::uint32_t parallel = 0;                     // requests at a time per process; 0: 4, fewer where memory is short
   std::uint32_t context = 0;                      // tokens per request; 0: what the model was made for, at most 8,192
+  std::string cpus;                               // processors that may be used, "0,2-3"; empty: all
 };
 
 // Names of the built-in ways to ask: never a target or an alias.

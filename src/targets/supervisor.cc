@@ -28,6 +28,12 @@ ModelStatus status_of(const ModelView& view, TimePoint now) {
   return status;
 }
 
+void add_process(const RunningModel& running, ModelStatus& status) {
+  status.pid = running.pid;
+  const double loaded = running.loaded;
+  if (status.state == ModelState::starting && loaded >= 0) status.loaded = loaded;
+}
+
 }  // namespace
 
 Lease::Lease(std::shared_ptr<Core> core, std::shared_ptr<const RunningModel> model, std::uint64_t generation)
@@ -153,7 +159,7 @@ SupervisorStatus Supervisor::status() const {
   for (const auto& view : core_->schedule.view()) {
     status.models.push_back(status_of(view, Clock::now()));
     const auto run = core_->runs.find(view.generation);
-    if (run != core_->runs.end() && run->second->running) status.models.back().pid = run->second->running->pid;
+    if (run != core_->runs.end() && run->second->running) add_process(*run->second->running, status.models.back());
   }
   return status;
 }
@@ -164,7 +170,7 @@ std::optional<ModelStatus> Supervisor::status(std::string_view name) const {
   if (!view) return std::nullopt;
   ModelStatus status = status_of(*view, Clock::now());
   const auto run = core_->runs.find(view->generation);
-  if (run != core_->runs.end() && run->second->running) status.pid = run->second->running->pid;
+  if (run != core_->runs.end() && run->second->running) add_process(*run->second->running, status);
   return status;
 }
 

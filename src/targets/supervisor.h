@@ -15,6 +15,7 @@
 
 #include "base/secret.h"
 #include "core/error.h"
+#include "sizing/engine_plan.h"
 #include "targets/supervisor_child.h"
 #include "targets/supervisor_schedule.h"
 
@@ -31,9 +32,11 @@ struct ModelPlan {
   std::filesystem::path file;
   std::filesystem::path projector;  // multimodal projector file; empty: none
   ModelServer server = ModelServer::llama_server;
-  std::uint64_t context_length = 0;  // tokens for each request; 0: the trained length, at most 8192
-  std::uint32_t slots = 4;           // requests served at once: as many leases are given out
-  std::uint32_t threads = 0;         // 0: SupervisorOptions::threads
+  std::uint64_t context_length = 0;          // tokens for each request; 0: the trained length, at most 8192
+  std::uint32_t slots = 4;                   // requests served at once: as many leases are given out
+  std::uint32_t threads = 0;                 // 0: SupervisorOptions::threads
+  std::string cpus;                          // processors that it may use, "0,2-3"; empty: all
+  std::optional<sizing::EnginePlan> engine;  // molly-engine's figures; nothing: planned at the start
   std::vector<std::string> further_arguments;
   bool operator==(const ModelPlan&) const = default;
 };
@@ -51,13 +54,14 @@ struct SupervisorOptions {
   ScheduleOptions schedule;                        // memory, keep_alive, queue, fairness, backoff
 };
 
-// A running child, as its leases see it. Immutable but for `ended`.
+// A running child, as its leases see it. Immutable but for `ended` and `loaded`.
 struct RunningModel {
   std::string name;
   std::filesystem::path socket;  // the unix socket it listens on
   base::Secret key;              // "Authorization: Bearer KEY"
   pid_t pid = 0;
   std::atomic<bool> ended = false;  // the child is gone: connections to it are dead
+  std::atomic<double> loaded = -1;  // share of the model that is loaded, while it starts; below 0: it does not say
 };
 
 // Keeps its model loaded; the slot is free again when the lease is destroyed (on any thread).
@@ -87,7 +91,8 @@ struct ModelStatus {
   std::uint64_t memory_bytes = 0;                        // estimate
   std::uint32_t leases = 0;
   std::uint32_t waiting = 0;
-  pid_t pid = 0;  // 0: no child
+  pid_t pid = 0;                 // 0: no child
+  std::optional<double> loaded;  // starting: the share that is loaded, where the child says so
 };
 
 struct SupervisorStatus {

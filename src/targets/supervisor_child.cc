@@ -1,6 +1,7 @@
 #include "targets/supervisor_child.h"
 
 #include "egress/child_question.h"
+#include "wire/json_reader.h"
 
 namespace molly::targets {
 namespace {
@@ -35,6 +36,18 @@ egress::Endpoint child_endpoint(const std::filesystem::path& socket) {
   return endpoint;
 }
 
+// molly-engine says {"status":"loading","progress":0.42}; llama-server says nothing of the kind.
+std::optional<double> loaded_share(std::string_view body) {
+  std::optional<double> share;
+  wire::JsonReader in(body);
+  in.object([&](std::string_view key) {
+    if (key != "progress") return in.skip();
+    share = in.number().value;
+  });
+  if (!in.ok() || !share || !(*share >= 0 && *share <= 1)) return std::nullopt;
+  return share;
+}
+
 class SocketProbe : public ChildProbe {
  public:
   explicit SocketProbe(asio::io_context& context) : context_(context) {}
@@ -42,8 +55,9 @@ class SocketProbe : public ChildProbe {
   asio::awaitable<ChildHealth> health(const std::filesystem::path& socket) override {
     const auto endpoint = child_endpoint(socket);
     const auto answer = co_await egress::ask_child(context_, endpoint, egress::ChildQuestion::health);
-    if (!answer) co_return ChildHealth::silent;
-    co_return answer->status == 200 ? ChildHealth::ready : ChildHealth::loading;
+    if (!answer) co_return ChildHealth{};
+    if (answer->status == 200) co_return ChildHealth{.ready = true, .loaded = 1};
+    co_return ChildHealth{.loaded = loaded_share(answer->body)};
   }
 
   asio::awaitable<Result<void>> one_token(const std::filesystem::path& socket, const base::Secret& key) override {

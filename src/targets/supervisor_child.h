@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/parent/parent_client.h"
@@ -30,10 +31,9 @@ class ChildLauncher {
 // The parent as a launcher. The client must outlive it.
 std::shared_ptr<ChildLauncher> launch_through(base::ParentClient& client);
 
-enum class ChildHealth : std::uint8_t {
-  silent,   // nothing listens yet
-  loading,  // answers, but is not ready (503)
-  ready,    // 200
+struct ChildHealth {
+  bool ready = false;            // it answered 200
+  std::optional<double> loaded;  // how much of the model is loaded, from 0 to 1, where it says so
 };
 
 // Asks a child over its unix socket. Each call has an own deadline of a few seconds.

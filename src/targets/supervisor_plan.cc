@@ -14,9 +14,6 @@ namespace {
 
 constexpr std::uint64_t longest_default_context = 8192;
 constexpr std::size_t longest_name = 200;
-// Of molly-engine: room for adapters in the pool, and for those that wait outside it.
-constexpr std::uint64_t hot_adapter_bytes = 64ULL << 20;
-constexpr std::uint64_t warm_adapter_bytes = 256ULL << 20;
 constexpr std::string_view child_file_front = "m-";
 constexpr std::string_view memo_head = "molly model 1";
 
@@ -63,46 +60,66 @@ std::uint64_t bytes_of_other_parts(const std::filesystem::path& file, std::uint6
   return sum;
 }
 
-// Every slot's whole context, an eighth more for pages that are not full, and the adapters.
-std::uint64_t engine_pool(std::uint64_t key_value_cache) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 50;
-  const std::uint64_t cache = std::min(key_value_cache, most);
-  return cache + cache / 8 + hot_adapter_bytes;
+sizing::EnginePlan plan_now(const ModelPlan& plan, const gguf::ModelFile& model) {
+  return sizing::plan_engine(
+      sizing::this_device(), model,
+      {.threads = plan.threads,
+       .context = static_cast<std::uint32_t>(std::min<std::uint64_t>(plan.context_length, 1U << 30)),
+       .parallel = plan.slots});
 }
 
-std::string mebibytes(std::uint64_t bytes) { return std::to_string((bytes + (1 << 20) - 1) >> 20) + "MiB"; }
+Result<PreparedPlan> prepare_engine(ModelPlan plan, const gguf::ModelFile& model) {
+  if (!plan.engine) plan.engine = plan_now(plan, model);
+  const sizing::EnginePlan& engine = *plan.engine;
+  if (!engine.fits()) return failure(ErrorCode::invalid_request, plan.name + ": " + engine.problem, "models.memory");
+  plan.slots = engine.parallel;
+  const std::uint64_t context = engine.context;
+  const std::uint64_t memory = engine.memory_bytes();
+  return PreparedPlan{.plan = std::move(plan), .context_length = context, .memory_bytes = memory};
+}
+
+// llama-server's own --cpu-mask leaves its threads where they were.
+std::vector<std::string> bound_to(const std::string& cpus) {
+  return cpus.empty() ? std::vector<std::string>() : std::vector<std::string>{"/usr/bin/taskset", "--cpu-list", cpus};
+}
 
 std::vector<std::string> llama_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
-                                         const ChildFiles& files, std::uint32_t slots) {
+                                         const ChildFiles& files) {
   const ModelPlan& plan = prepared.plan;
-  return {options.server.string(), "--model", plan.file.string(), "--alias", plan.name, "--host", files.socket.string(),
-          "--api-key-file", files.key.string(),
-          // Each slot has the whole context for itself: a request that fits always runs.
-          "--parallel", std::to_string(slots), "--ctx-size", std::to_string(prepared.context_length * slots),
-          "--cache-ram", std::to_string(options.cache_bytes >> 20), "--log-jsonl", "--no-ui", "--offline"};
+  const std::uint32_t slots = std::max(plan.slots, 1U);
+  const std::pair<std::string, std::string> pairs[] = {
+      {"--model", plan.file.string()},
+      {"--alias", plan.name},
+      {"--host", files.socket.string()},
+      {"--api-key-file", files.key.string()},
+      // Each slot has the whole context for itself: a request that fits always runs.
+      {"--parallel", std::to_string(slots)},
+      {"--ctx-size", std::to_string(prepared.context_length * slots)},
+      {"--cache-ram", std::to_string(options.cache_bytes >> 20)}};
+  std::vector<std::string> out = bound_to(plan.cpus);
+  out.push_back(options.server.string());
+  for (const auto& [name, value] : pairs) out.insert(out.end(), {name, value});
+  out.insert(out.end(), {"--log-jsonl", "--no-ui", "--offline"});
+  return out;
 }
 
 std::vector<std::string> engine_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
-                                          const ChildFiles& files, std::uint32_t slots) {
+                                          const ChildFiles& files) {
   const ModelPlan& plan = prepared.plan;
-  return {options.engine.string(),
-          "serve",
-          "--model",
-          plan.file.string(),
-          "--alias",
-          plan.name,
-          "--listen",
-          "unix:" + files.socket.string(),
-          "--key-file",
-          files.key.string(),
-          "--parallel",
-          std::to_string(slots),
-          "--context",
-          std::to_string(prepared.context_length),
-          "--pool",
-          mebibytes(prepared.pool_bytes),
-          "--warm",
-          mebibytes(warm_adapter_bytes)};
+  const sizing::EnginePlan& engine = *plan.engine;
+  const std::pair<std::string, std::string> pairs[] = {{"--model", plan.file.string()},
+                                                       {"--alias", plan.name},
+                                                       {"--listen", "unix:" + files.socket.string()},
+                                                       {"--key-file", files.key.string()},
+                                                       {"--parallel", std::to_string(engine.parallel)},
+                                                       {"--context", std::to_string(engine.context)},
+                                                       {"--pool", std::to_string(engine.pool_bytes())},
+                                                       {"--warm", std::to_string(engine.warm_bytes)},
+                                                       {"--kv-type", std::string(to_string(engine.kv_type))}};
+  std::vector<std::string> out{options.engine.string(), "serve"};
+  for (const auto& [name, value] : pairs) out.insert(out.end(), {name, value});
+  if (!plan.cpus.empty()) out.insert(out.end(), {"--cpus", plan.cpus});
+  return out;
 }
 
 }  // namespace
@@ -115,19 +132,15 @@ Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions
   if (auto named = check_name(plan.name); !named) return std::unexpected(named.error());
   auto model = gguf::read_model_file(plan.file);
   if (!model) return std::unexpected(model.error());
+  if (plan.server == ModelServer::molly_engine) return prepare_engine(plan, *model);
   const std::uint64_t trained = model->context_length == 0 ? longest_default_context : model->context_length;
   const std::uint64_t context =
       plan.context_length != 0 ? plan.context_length : std::min(trained, longest_default_context);
   const std::uint64_t slots = std::max(plan.slots, 1U);
   const std::uint64_t all = context > (std::uint64_t{1} << 40) ? context : context * slots;
   PreparedPlan prepared{.plan = plan, .context_length = context};
-  const gguf::MemoryEstimate estimate = gguf::estimate_memory(*model, all);
-  if (plan.server == ModelServer::molly_engine) {
-    prepared.pool_bytes = engine_pool(estimate.key_value_cache);
-    prepared.memory_bytes = estimate.weights + prepared.pool_bytes + warm_adapter_bytes + estimate.compute;
-  } else {
-    prepared.memory_bytes = estimate.total() + std::min(options.cache_bytes, std::uint64_t{1} << 50);
-  }
+  prepared.memory_bytes =
+      gguf::estimate_memory(*model, all).total() + std::min(options.cache_bytes, std::uint64_t{1} << 50);
   prepared.memory_bytes += bytes_of_other_parts(plan.file, model->number("split.count").value_or(1));
   if (!plan.projector.empty()) {
     const auto projector = gguf::read_model_file(plan.projector);
@@ -155,9 +168,8 @@ bool is_child_file(const std::filesystem::path& path) { return path.filename().s
 std::vector<std::string> child_arguments(const PreparedPlan& prepared, const SupervisorOptions& options,
                                          const ChildFiles& files) {
   const ModelPlan& plan = prepared.plan;
-  const std::uint32_t slots = std::max(plan.slots, 1U);
-  auto arguments = plan.server == ModelServer::molly_engine ? engine_arguments(prepared, options, files, slots)
-                                                            : llama_arguments(prepared, options, files, slots);
+  auto arguments = plan.server == ModelServer::molly_engine ? engine_arguments(prepared, options, files)
+                                                            : llama_arguments(prepared, options, files);
   const std::uint32_t threads = plan.threads != 0 ? plan.threads : options.threads;
   if (threads != 0) arguments.insert(arguments.end(), {"--threads", std::to_string(threads)});
   if (!plan.projector.empty()) arguments.insert(arguments.end(), {"--mmproj", plan.projector.string()});

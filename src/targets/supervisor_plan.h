@@ -18,11 +18,10 @@ struct PreparedPlan {
   ModelPlan plan;
   std::uint64_t context_length = 0;  // tokens for each request
   std::uint64_t memory_bytes = 0;
-  std::uint64_t pool_bytes = 0;  // molly-engine's pages
   bool operator==(const PreparedPlan&) const = default;
 };
 
-// Reads the header (blocks on the disk).
+// Reads the header (blocks on the disk). invalid_request also when molly-engine's plan does not fit the memory.
 Result<PreparedPlan> prepare_plan(const ModelPlan& plan, const SupervisorOptions& options);
 
 struct ChildFiles {

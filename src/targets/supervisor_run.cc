@@ -121,7 +121,9 @@ asio::awaitable<Result<void>> Lease::Core::wait_until_healthy(ChildRun& run) {
   while (true) {
     if (run.exit_status) co_return std::unexpected(while_starting(base::describe_exit(*run.exit_status), log));
     if (run.stop_wanted || closed_) co_return failure(ErrorCode::cancelled, "stopped while starting");
-    if (co_await probe->health(run.files.socket) == ChildHealth::ready) co_return Result<void>{};
+    const ChildHealth health = co_await probe->health(run.files.socket);
+    if (health.ready) co_return Result<void>{};
+    if (health.loaded) run.running->loaded = *health.loaded;
     if (Clock::now() >= deadline) co_return std::unexpected(while_starting("did not become ready in time", log));
     if (!run.exit_status && !run.stop_wanted) co_await wait_for_change(run, pause);
     pause = std::min(pause * 2, longest_health_pause);

@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <thread>
 #include <type_traits>
 
 #include "../temporary_folder.h"
 #include "base/os/file.h"
 #include "base/os/memory.h"
 #include "base/os/process.h"
+#include "base/os/processors.h"
 #include "base/os/socket.h"
 #include "base/secret.h"
 
@@ -236,6 +238,57 @@ TEST(Memory, this_machine_has_some) {
   const MemoryState state = memory_state();
   EXPECT_GT(state.total_bytes, 0U);
   EXPECT_LE(state.available_bytes, state.total_bytes);
+}
+
+TEST(Memory, children_of_our_parent_count_and_we_do_not) { EXPECT_LT(bytes_of_siblings(), memory_state().total_bytes); }
+
+std::string list_or_mistake(std::string_view list) {
+  const auto parsed = parse_processors(list);
+  return parsed ? processors_text(*parsed) : parsed.error().message;
+}
+
+TEST(Processors, lists_are_read_strictly_and_written_shortest) {
+  EXPECT_EQ(list_or_mistake("0"), "0");
+  EXPECT_EQ(list_or_mistake("0,2-3"), "0,2-3");
+  EXPECT_EQ(list_or_mistake("3,1,2,0"), "0-3");
+  EXPECT_EQ(list_or_mistake("4-4,6"), "4,6");
+  for (const char* wrong :
+       {"", ",", "0,", "a", "0 1", "3-1", "-1", "1-", "0,,1", "+1", "0x1", "99999999999999999999"}) {
+    EXPECT_TRUE(list_or_mistake(wrong).contains("write for example 0,2-3")) << wrong;
+  }
+  EXPECT_TRUE(list_or_mistake("0-1,1").contains("named twice"));
+  EXPECT_TRUE(list_or_mistake("0-4000000000").contains("they end at 1023"));
+}
+
+TEST(Processors, what_is_not_there_is_named_and_what_is_there_can_be_chosen) {
+  const auto usable = usable_processors();
+  ASSERT_FALSE(usable.empty());
+  const auto chosen = choose_processors(processors_text(usable));
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(*chosen, usable);
+  const auto missing = choose_processors("0,1023");
+  ASSERT_FALSE(missing);
+  EXPECT_TRUE(missing.error().message.contains("1023 does not exist")) << missing.error().message;
+  EXPECT_LE(usable_cores(), usable.size());
+}
+
+TEST(Processors, a_bound_thread_and_those_it_starts_stay_there) {
+  std::thread([] {
+    const auto last = usable_processors().back();
+    ASSERT_TRUE(run_only_on(std::vector{last}));
+    EXPECT_EQ(usable_processors(), std::vector{last});
+    EXPECT_EQ(usable_cores(), 1U);
+    std::thread([&] { EXPECT_EQ(usable_processors(), std::vector{last}); }).join();
+  }).join();
+}
+
+TEST(Processors, quotas_of_control_groups_count_as_whole_cores) {
+  EXPECT_EQ(quota_cores("150000 100000"), 2U);
+  EXPECT_EQ(quota_cores("50000 100000"), 1U);
+  EXPECT_EQ(quota_cores("400000 100000"), 4U);
+  for (const char* none : {"max 100000", "-1 100000", "", " ", "100000 0", "100000"}) {
+    EXPECT_EQ(quota_cores(none), std::nullopt) << none;
+  }
 }
 
 }  // namespace

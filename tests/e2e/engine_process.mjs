@@ -10,6 +10,7 @@ export const nano = path.join(top, 'models/nano.gguf');
 const KEY = 'a-key-for-this-test';
 
 export class EngineProcess {
+  /** pool: null leaves it to the plan. */
   static async start({ model = nano, pool = '16MiB', args = [] } = {}) {
     const engine = new EngineProcess();
     engine.folder = temporaryFolder('engine');
@@ -17,7 +18,7 @@ export class EngineProcess {
     const keyFile = path.join(engine.folder, 'key');
     fs.writeFileSync(keyFile, `${KEY}\n`, { mode: 0o600 });
     engine.log = '';
-    engine.child = spawn(`${program}-engine`, ['serve', '--model', model, '--listen', `unix:${engine.socketPath}`, '--key-file', keyFile, '--threads', '1', '--pool', pool, ...args]);
+    engine.child = spawn(`${program}-engine`, ['serve', '--model', model, '--listen', `unix:${engine.socketPath}`, '--key-file', keyFile, '--threads', '1', ...(pool === null ? [] : ['--pool', pool]), ...args]);
     for (const stream of [engine.child.stdout, engine.child.stderr]) stream.on('data', (bytes) => (engine.log += bytes));
     engine.exited = once(engine.child, 'exit').then(([code, signal]) => (engine.exit = { code, signal }));
     await until(() => engine.exit || engine.call('GET', '/health').then((answer) => answer.status === 200, () => false), 'the engine to be ready', 20_000);

@@ -3,35 +3,21 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
 
-#include "base/os/file.h"
+#include "base/os/control_group.h"
 
 namespace molly::base {
 namespace {
-
-constexpr std::uint64_t small_file = 64 * 1024;
-
-std::string text_of(const std::filesystem::path& path) {
-  auto content = read_file(path, small_file);
-  return content ? *std::move(content) : std::string();
-}
 
 std::optional<std::uint64_t> number_of(const std::string& text) {
   std::uint64_t value = 0;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value);
   if (parsed.ec != std::errc{}) return std::nullopt;  // "max": no limit
   return value;
-}
-
-// The folder of our group under /sys/fs/cgroup; version 2 has one line "0::/path".
-std::filesystem::path group_folder() {
-  const std::string groups = text_of("/proc/self/cgroup");
-  const std::size_t start = groups.find("0::/");
-  if (start == std::string::npos) return {};
-  const std::size_t end = std::min(groups.find('\n', start), groups.size());
-  return std::filesystem::path("/sys/fs/cgroup") / groups.substr(start + 4, end - start - 4);
 }
 
 void narrow(MemoryState& state, std::optional<std::uint64_t> limit, std::optional<std::uint64_t> used) {
@@ -41,15 +27,27 @@ void narrow(MemoryState& state, std::optional<std::uint64_t> limit, std::optiona
   state.available_bytes = std::min(state.available_bytes, free);
 }
 
-// A limit of any group above ours binds too.
+// What the kernel would have to swap: pages of files that nobody has used lately are given up when memory is wanted.
+std::optional<std::uint64_t> held_by(const std::filesystem::path& group) {
+  const auto used = number_of(kernel_file(group / "memory.current"));
+  if (!used) return std::nullopt;
+  constexpr std::string_view label = "\ninactive_file ";
+  const std::string statistics = "\n" + kernel_file(group / "memory.stat");
+  const std::size_t found = statistics.find(label);
+  if (found == std::string::npos) return used;
+  return *used - std::min(*used, number_of(statistics.substr(found + label.size())).value_or(0));
+}
+
 void narrow_by_groups(MemoryState& state) {
-  for (auto folder = group_folder(); folder.string().starts_with("/sys/fs/cgroup"); folder = folder.parent_path()) {
-    narrow(state, number_of(text_of(folder / "memory.max")), number_of(text_of(folder / "memory.current")));
+  for (const auto& folder : control_groups()) {
+    narrow(state, number_of(kernel_file(folder / "memory.max")), held_by(folder));
   }
   const std::filesystem::path version_one = "/sys/fs/cgroup/memory";
-  narrow(state, number_of(text_of(version_one / "memory.limit_in_bytes")),
-         number_of(text_of(version_one / "memory.usage_in_bytes")));
+  narrow(state, number_of(kernel_file(version_one / "memory.limit_in_bytes")),
+         number_of(kernel_file(version_one / "memory.usage_in_bytes")));
 }
+
+std::filesystem::path process_folder(pid_t process) { return "/proc/" + std::to_string(process); }
 
 }  // namespace
 
@@ -65,7 +63,7 @@ std::uint64_t meminfo_bytes(std::string_view meminfo, std::string_view name) {
 }
 
 MemoryState memory_state() {
-  const std::string meminfo = text_of("/proc/meminfo");
+  const std::string meminfo = kernel_file("/proc/meminfo");
   MemoryState state{.total_bytes = meminfo_bytes(meminfo, "MemTotal"),
                     .available_bytes = meminfo_bytes(meminfo, "MemAvailable")};
   narrow_by_groups(state);
@@ -74,10 +72,22 @@ MemoryState memory_state() {
 
 std::uint64_t resident_bytes(pid_t process) {
   // Pages: whole size, then resident ones.
-  const std::string pages = text_of("/proc/" + std::to_string(process) + "/statm");
+  const std::string pages = kernel_file(process_folder(process) / "statm");
   const std::size_t space = pages.find(' ');
   if (space == std::string::npos) return 0;
   return number_of(pages.substr(space + 1)).value_or(0) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t bytes_of_siblings() {
+  std::uint64_t sum = 0;
+  std::error_code none;
+  for (const auto& thread : std::filesystem::directory_iterator(process_folder(::getppid()) / "task", none)) {
+    std::istringstream children(kernel_file(thread.path() / "children"));
+    for (pid_t child = 0; children >> child;) {
+      if (child != ::getpid()) sum += meminfo_bytes(kernel_file(process_folder(child) / "status"), "RssAnon");
+    }
+  }
+  return sum;
 }
 
 }  // namespace molly::base

@@ -18,6 +18,9 @@ MemoryState memory_state();
 // What a process holds in memory, mapped files included; 0 when it is gone.
 std::uint64_t resident_bytes(pid_t process);
 
+// What the other child processes of our parent hold for themselves, mapped files left out.
+std::uint64_t bytes_of_siblings();
+
 // The "Name: N kB" line of a meminfo text, in bytes; 0 when absent.
 std::uint64_t meminfo_bytes(std::string_view meminfo, std::string_view name);
 

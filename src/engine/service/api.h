@@ -11,7 +11,7 @@
 namespace molly::engine {
 
 // The engine's HTTP interface: OpenAI's endpoints with the fields of parameters.h, and
-//   GET  /health                          503 while the model is loading (answered elsewhere), else 200
+//   GET  /health                          200; Loading answers before the model is there
 //   GET  /metrics                         Prometheus
 //   GET  /adapters                        all adapters with their states
 //   POST /adapters                        {"name","path"}: registers one; 409 when the name is taken

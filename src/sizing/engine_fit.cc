@@ -1,9 +1,9 @@
-#include "targets/engine_fit.h"
+#include "sizing/engine_fit.h"
 
 #include <algorithm>
 #include <array>
 
-namespace molly::targets {
+namespace molly::sizing {
 namespace {
 
 constexpr std::array<std::string_view, 4> architectures{"llama", "mistral3", "qwen2", "qwen3"};
@@ -46,4 +46,4 @@ std::optional<std::string> unfit_for_engine(const gguf::ModelFile& model) {
   return unfit_tensors(model);
 }
 
-}  // namespace molly::targets
+}  // namespace molly::sizing
