@@ -31,6 +31,7 @@ struct ServeOptions {
   std::filesystem::path key_file;
   std::string pool = "256MiB";
   std::string warm = "512MiB";
+  std::string draft_pool = "64MiB";
   std::string kv_type = "f16";
   std::string adapter_type = "f16";
   bool spin = false;
@@ -106,6 +107,7 @@ Result<void> serve(ServeOptions options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("molly-engine"));
   options.engine.pool_bytes = *base::parse_size(options.pool);
   options.engine.warm_bytes = *base::parse_size(options.warm);
+  options.engine.draft_pool_bytes = *base::parse_size(options.draft_pool);
   options.engine.kv_type = options.kv_type == "q8_0" ? engine::KvType::q8_0 : engine::KvType::f16;
   options.engine.adapter_type = options.adapter_type == "q8_0" ? engine::FactorType::q8_0 : engine::FactorType::f16;
   options.engine.backend.waiting = options.spin ? engine::Waiting::spin : engine::Waiting::sleep;
@@ -133,6 +135,13 @@ void add_engine_serve(CLI::App& app, int& exit_code) {
       ->check(is_size())
       ->capture_default_str();
   command->add_option("--warm", options->warm, "memory for adapters that are not in the pool")
+      ->check(is_size())
+      ->capture_default_str();
+  command
+      ->add_option("--draft-model", options->engine.draft_model,
+                   "GGUF file of a small model with the same vocabulary, to guess what the model says")
+      ->check(CLI::ExistingFile);
+  command->add_option("--draft-pool", options->draft_pool, "memory for keys and values of the draft model")
       ->check(is_size())
       ->capture_default_str();
   command->add_option("--page-tokens", options->engine.page_tokens, "tokens in a page")
