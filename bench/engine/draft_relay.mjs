@@ -31,20 +31,70 @@ function tokensOf(onTokens, onEnd) {
   };
 }
 
+/** An engine that says what comes next. */
+export class EngineDrafter {
+  constructor({ socket, depth }) {
+    this.socket = socket;
+    this.depth = depth;
+    this.agent = new http.Agent({ keepAlive: true });
+  }
+
+  /** Calls `onTokens` as they come and `onEnd`; returns a function that stops it. */
+  draft({ prompt, channel }, onTokens, onEnd) {
+    const body = { prompt, max_tokens: this.depth, temperature: 0, ignore_eos: true, drafting: 'off', cache_domain: channel, stream: true, return_tokens: true };
+    const request = post(this.agent, this.socket, '/v1/completions', body, tokensOf(onTokens, onEnd));
+    return () => request.destroy();
+  }
+
+  close() {
+    this.agent.destroy();
+  }
+}
+
+/** What an engine on another machine would do: it knows the answer, takes its time, and is right as often as told. */
+export class RecordedDrafter {
+  constructor({ answers, acceptance, milliseconds, depth }) {
+    Object.assign(this, { answers, acceptance, milliseconds, depth, state: 1 });
+  }
+
+  draft({ prompt, begin }, onTokens, onEnd) {
+    const answer = this.answers.get(JSON.stringify(prompt.slice(0, begin)));
+    let position = prompt.length - begin;
+    const end = Math.min(position + this.depth, answer.length);
+    // What follows a wrong guess is of no use anyway.
+    let right = true;
+    const timer = setInterval(() => {
+      if (position >= end) {
+        clearInterval(timer);
+        return onEnd();
+      }
+      right &&= this.random() < this.acceptance;
+      onTokens([right ? answer[position] : 3]);
+      ++position;
+    }, this.milliseconds);
+    return () => clearInterval(timer);
+  }
+
+  random() {
+    this.state = (this.state * 1664525 + 1013904223) % 4294967296;
+    return this.state / 4294967296;
+  }
+
+  close() {}
+}
+
 export class Relay {
-  /** `drafter`: the socket of the faster engine, or null: none, and the target drafts as `drafting` says. */
-  constructor({ target, drafter, depth, drafting = 'off' }) {
+  /** `target`: its socket. `drafter`: null for none; then the target drafts as `drafting` says. */
+  constructor({ target, drafter, drafting = 'off' }) {
     this.target = target;
     this.drafter = drafter;
     this.drafting = drafting;
-    this.depth = depth;
     this.toTarget = new http.Agent({ keepAlive: true });
-    this.toDrafter = new http.Agent({ keepAlive: true });
   }
 
   close() {
     this.toTarget.destroy();
-    this.toDrafter.destroy();
+    this.drafter?.close();
   }
 
   /** Resolves to { tokens, timings, milliseconds }: from the first token to the last. */
@@ -53,7 +103,9 @@ export class Relay {
     this.ahead = [];
     this.channel = channel;
     this.asked = null;
-    const prompt = body.prompt.length;
+    this.begin = body.prompt.length;
+    this.wanted = body.max_tokens;
+    const prompt = this.begin;
     let first = null;
     let last = null;
     return new Promise((resolve) => {
@@ -62,7 +114,7 @@ export class Relay {
         first ??= performance.now();
         last = performance.now();
         this.take(tokens);
-        if (this.known.length < prompt + body.max_tokens) this.ask();
+        this.ask();
       };
       const onEnd = (timings) => {
         if (ended || !timings) return;
@@ -76,38 +128,46 @@ export class Relay {
   }
 
   take(tokens) {
-    this.known.push(...tokens);
-    const right = tokens.every((token, i) => i >= this.ahead.length || token === this.ahead[i]);
-    // Guesses that were overtaken go on from where they are only if all were right.
-    if (right && tokens.length <= this.ahead.length) this.ahead.splice(0, tokens.length);
-    else {
-      this.ahead = [];
-      this.stopAsking();
+    for (const token of tokens) {
+      if (this.ahead.length > 0 && this.ahead.shift() !== token) {
+        this.ahead = [];
+        this.stopAsking();
+      }
+      this.known.push(token);
     }
   }
 
   stopAsking() {
-    this.asked?.destroy();
+    this.asked?.stop();
     this.asked = null;
   }
 
   ask() {
-    if (!this.drafter || this.asked || this.ahead.length >= MOST_AHEAD) return;
-    const body = { prompt: [...this.known, ...this.ahead], max_tokens: this.depth, temperature: 0, ignore_eos: true, drafting: 'off', cache_domain: this.channel, stream: true, return_tokens: true };
-    const asked = post(this.toDrafter, this.drafter, '/v1/completions', body, tokensOf(
-      (tokens) => asked === this.asked && this.push(tokens),
-      () => {
-        if (asked !== this.asked) return;
-        this.asked = null;
-        this.ask();
-      },
-    ));
+    const left = this.begin + this.wanted - this.known.length - this.ahead.length;
+    if (!this.drafter || this.asked || left <= 0 || this.ahead.length >= MOST_AHEAD) return;
+    const prompt = [...this.known, ...this.ahead];
+    const asked = {};
     this.asked = asked;
+    this.drafted = prompt.length;
+    const onTokens = (tokens) => asked === this.asked && this.push(tokens);
+    const onEnd = () => {
+      if (asked !== this.asked) return;
+      this.asked = null;
+      this.ask();
+    };
+    asked.stop = this.drafter.draft({ prompt, begin: this.begin, channel: this.channel }, onTokens, onEnd);
   }
 
+  // What the target has said meanwhile is compared, and all that it has not is sent: requests may overtake each other.
   push(tokens) {
-    const position = this.known.length + this.ahead.length;
-    this.ahead.push(...tokens);
-    post(this.toTarget, this.target, '/drafts', { channel: this.channel, position, tokens }, () => {});
+    const fresh = [];
+    for (const token of tokens) {
+      const position = this.drafted++;
+      if (position >= this.known.length) fresh.push(token);
+      else if (this.known[position] !== token) return this.stopAsking(), this.ask();
+    }
+    if (fresh.length === 0) return;
+    this.ahead.push(...fresh);
+    post(this.toTarget, this.target, '/drafts', { channel: this.channel, position: this.known.length, tokens: this.ahead }, () => {});
   }
 }

@@ -3,14 +3,15 @@
 import path from 'node:path';
 import { machine, median, quick, rounded, table, write } from '../report.mjs';
 import { startDelay } from './delay_proxy.mjs';
-import { Relay } from './draft_relay.mjs';
+import { EngineDrafter, RecordedDrafter, Relay } from './draft_relay.mjs';
 import { call, startMolly } from './servers.mjs';
 
 const folder = process.argv[2];
-const ROUNDS = quick ? 2 : 6;
-const TOKENS = quick ? 48 : 128;
+const ROUNDS = quick ? 1 : 3;
+const TOKENS = quick ? 32 : 64;
 const DELAYS = [0, 1, 5, 20];
 const DEPTH = 8;
+const RECORDED_MS = 5; // of one guess of the recorded drafter
 const file = (name) => path.resolve(folder, `${name}.gguf`);
 const progress = (text) => process.stderr.write(`${new Date().toISOString().slice(11, 19)} ${text}\n`);
 
@@ -21,7 +22,7 @@ function prompt(seed) {
     return 259 + Math.floor((state / 4294967296) * 31000);
   });
 }
-const body = (round) => ({ prompt: prompt(round), max_tokens: TOKENS, temperature: 0, ignore_eos: true, task_class: 'bench' });
+const body = (round) => ({ prompt: prompt(round), max_tokens: TOKENS, temperature: 0, ignore_eos: true });
 const start = (name, core, args = []) => startMolly(file(name), { threads: 1, cores: core, adapters: 0, pool: '256MiB', args: ['--page-tokens', '16', ...args] });
 
 async function gauge(server, name) {
@@ -29,8 +30,8 @@ async function gauge(server, name) {
 }
 
 let channels = 0;
-async function ask(relay, round) {
-  const answer = await relay.answer(body(round), `channel-${++channels}`);
+async function ask(relay, round, task) {
+  const answer = await relay.answer({ ...body(round), task_class: task }, `channel-${++channels}`);
   const { draft_n: drafted, draft_n_accepted: accepted } = answer.timings;
   return { ...answer, drafted, accepted, perToken: answer.timings.predicted_ms / (TOKENS - 1) };
 }
@@ -46,20 +47,31 @@ function summary(plain, drafted) {
   };
 }
 
-async function acrossDelay(target, drafter, delay) {
+/** `drafters`: by name, made anew for each delay. */
+async function acrossDelay(target, delay, drafters) {
   const socket = `${target.socket}.delayed`;
   const close = await startDelay(socket, target.socket, delay);
-  const relays = { plain: new Relay({ target: socket, drafter: null }), drafted: new Relay({ target: socket, drafter: drafter.socket, depth: DEPTH }) };
-  const samples = { plain: [], drafted: [] };
+  const relays = { plain: new Relay({ target: socket, drafter: null }) };
+  for (const [name, drafter] of Object.entries(drafters)) relays[name] = new Relay({ target: socket, drafter });
+  const samples = Object.fromEntries(Object.keys(relays).map((name) => [name, []]));
   try {
     for (let round = 0; round < ROUNDS; ++round) {
-      for (const [name, relay] of Object.entries(relays)) samples[name].push(await ask(relay, round));
+      for (const [name, relay] of Object.entries(relays)) samples[name].push(await ask(relay, round, `${name} ${delay}`));
     }
-    return summary(samples.plain, samples.drafted);
+    const { plain, ...drafted } = samples;
+    return Object.fromEntries(Object.entries(drafted).map(([name, list]) => [name, summary(plain, list)]));
   } finally {
     Object.values(relays).forEach((relay) => relay.close());
     close();
   }
+}
+
+async function record(target) {
+  const answers = new Map();
+  const relay = new Relay({ target: target.socket, drafter: null });
+  for (let round = 0; round < ROUNDS; ++round) answers.set(JSON.stringify(prompt(round)), (await ask(relay, round, 'record')).tokens);
+  relay.close();
+  return answers;
 }
 
 /** The drafts of `--draft-model` and n-grams, by the request's own choice. */
@@ -69,7 +81,7 @@ async function inside(draftModel) {
   const relays = Object.fromEntries(Object.keys(samples).map((drafting) => [drafting, new Relay({ target: server.socket, drafter: null, drafting })]));
   try {
     for (let round = 0; round < ROUNDS; ++round) {
-      for (const [drafting, relay] of Object.entries(relays)) samples[drafting].push(await ask(relay, round));
+      for (const [drafting, relay] of Object.entries(relays)) samples[drafting].push(await ask(relay, round, drafting));
     }
     const { off, ...drafted } = samples;
     return Object.fromEntries(Object.entries(drafted).map(([drafting, list]) => [drafting, summary(off, list)]));
@@ -79,20 +91,26 @@ async function inside(draftModel) {
   }
 }
 
-const figures = { machine: machine(), tokens: TOKENS, depth: DEPTH, across: {}, inside: {} };
+const figures = { machine: machine(), tokens: TOKENS, depth: DEPTH, draft_ms: {}, recorded: {}, across: {}, inside: {} };
 for (const draftModel of ['first-layers', 'target', 'other']) {
   figures.inside[draftModel] = await inside(draftModel);
   progress(`inside ${draftModel}: ${JSON.stringify(figures.inside[draftModel])}`);
 }
 const target = await start('target', '0');
+const answers = await record(target);
+for (const delay of DELAYS) {
+  const recorded = (acceptance) => new RecordedDrafter({ answers, acceptance, milliseconds: RECORDED_MS, depth: DEPTH });
+  figures.recorded[delay] = await acrossDelay(target, delay, { 1: recorded(1), 0.9: recorded(0.9), 0.7: recorded(0.7), 0: recorded(0) });
+  progress(`recorded ${delay} ms: ${JSON.stringify(figures.recorded[delay])}`);
+}
 for (const name of ['first-layers', 'target', 'other']) {
   const drafter = await start(name, '1');
-  figures.across[name] = { delays: {} };
   for (const delay of DELAYS) {
-    figures.across[name].delays[delay] = await acrossDelay(target, drafter, delay);
-    progress(`across ${name} ${delay} ms: ${JSON.stringify(figures.across[name].delays[delay])}`);
+    const engine = new EngineDrafter({ socket: drafter.socket, depth: DEPTH });
+    Object.assign((figures.across[delay] ??= {}), await acrossDelay(target, delay, { [name]: engine }));
+    progress(`across ${delay} ms: ${JSON.stringify(figures.across[delay][name])}`);
   }
-  figures.across[name].draft_ms = rounded(await gauge(drafter, 'step_milliseconds'), 2);
+  figures.draft_ms[name] = rounded(await gauge(drafter, 'step_milliseconds'), 2);
   await drafter.stop();
 }
 figures.step_ms = rounded(await gauge(target, 'step_milliseconds'), 2);
@@ -101,15 +119,19 @@ await target.stop();
 
 const row = (label, one) => [label, one.plain_ms, one.drafted_ms, one.speed, one.drafted ? rounded(one.accepted / one.drafted, 2) : null, one.drafted, one.same ? 'yes' : 'no'];
 const header = ['case', 'ms/token without', 'with', 'speed', 'accepted', 'drafted', 'same tokens'];
+const rows = (figure, label) => Object.entries(figure).flatMap(([outer, inner]) => Object.entries(inner).map(([name, one]) => row(label(outer, name), one)));
+const acceptances = Object.keys(figures.recorded[0]);
 write('drafting', {
   text: `# Drafting
 
-${table(header, Object.entries(figures.inside).flatMap(([model, sources]) => Object.entries(sources).map(([source, one]) => row(`inside, ${model}, ${source}`, one))))}
+A step of one token takes ${figures.step_ms} ms, one more row ${figures.row_ms} ms; a step of the drafters ${JSON.stringify(figures.draft_ms)} ms.
 
-${table(header, Object.entries(figures.across).flatMap(([model, { delays }]) => Object.entries(delays).map(([delay, one]) => row(`from ${model}, ${delay} ms each way`, one))))}
+${table(header, rows(figures.inside, (model, source) => `inside, --draft-model ${model}, ${source}`))}
 
-A step of one token ${figures.step_ms} ms, one more row ${figures.row_ms} ms.
+${table(header, rows(figures.recorded, (delay, acceptance) => `recorded, right ${acceptance}, ${delay} ms each way`))}
+
+${table(header, rows(figures.across, (delay, name) => `from an engine with ${name}, ${delay} ms each way`))}
 `,
   figures,
-  plot: `set xlabel "one-way delay, ms"\nset ylabel "speed, times that without drafts"\nset yrange [0:*]\n${Object.entries(figures.across).map(([name, { delays }]) => `$${name.replace('-', '_')} << E\n${Object.entries(delays).map(([delay, one]) => `${delay} ${one.speed}`).join('\n')}\nE`).join('\n')}\nplot ${Object.keys(figures.across).map((name) => `$${name.replace('-', '_')} with linespoints lw 2 title "drafts from ${name}"`).join(', ')}`,
+  plot: `set xlabel "one-way delay, ms"\nset ylabel "speed, times that without drafts"\nset yrange [0:*]\n${acceptances.map((name, i) => `$a${i} << E\n${DELAYS.map((delay) => `${delay} ${figures.recorded[delay][name].speed}`).join('\n')}\nE`).join('\n')}\nplot ${acceptances.map((name, i) => `$a${i} with linespoints lw 2 title "right ${name}"`).join(', ')}`,
 });

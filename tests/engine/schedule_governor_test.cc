@@ -26,11 +26,20 @@ TEST(AcceptanceGovernor, drafts_deeper_the_more_is_accepted) {
 
 TEST(AcceptanceGovernor, counts_what_drafting_costs_as_what_verifying_costs) {
   AcceptanceGovernor governor;
+  governor.note("code", source, 2, 1);
   const DraftPlan free = governor.plan("code", source, {.row = 0.1});
   const DraftPlan dear = governor.plan("code", source, {.row = 0.1, .token = 0.2});
   EXPECT_GT(free.depth, dear.depth);
   EXPECT_GT(free.speed, dear.speed);
   EXPECT_EQ(governor.plan("code", source, {.row = 0.1, .token = 0.5}).depth, 0U);
+}
+
+TEST(AcceptanceGovernor, tries_what_is_new) {
+  AcceptanceGovernor governor;
+  EXPECT_TRUE(governor.plan("code", source, {.row = 0.5, .token = 0.2}).is_trial);
+  EXPECT_TRUE(governor.plan("code", source, {.row = 0.5, .token = 0.2}).is_trial) << "nothing was compared yet";
+  governor.note("code", source, 1, 1);
+  EXPECT_FALSE(governor.plan("code", source, {.row = 0.5, .token = 0.2}).is_trial);
 }
 
 TEST(AcceptanceGovernor, stops_where_it_does_not_pay_and_tries_again_ever_more_seldom) {
@@ -41,6 +50,7 @@ TEST(AcceptanceGovernor, stops_where_it_does_not_pay_and_tries_again_ever_more_s
     const DraftPlan plan = governor.plan("poem", source, {.row = 0.3});
     tries += plan.depth;
     EXPECT_EQ(plan.is_trial, plan.depth > 0);
+    if (plan.depth > 0) governor.note("poem", source, plan.depth, 0);
   }
   EXPECT_EQ(tries, 3U);
   EXPECT_GT(governor.plan("code", source, {.row = 0.1}).depth, 0U);

@@ -36,10 +36,6 @@ DraftPlan AcceptanceGovernor::plan(const std::string& work, DraftKind source, Dr
   if (++record.untested < record.patience) return best;
   const DraftPlan hoped = best_at(hoped_acceptance, cost);
   if (hoped.depth == 0) return best;
-  record.untested = 0;
-  record.drafted *= worth_of_the_old;
-  record.accepted *= worth_of_the_old;
-  if (best.depth == 0) record.patience = std::min(2 * record.patience, longest_retry_after);
   return {.depth = 1, .speed = hoped.speed, .is_trial = true};
 }
 
@@ -48,6 +44,11 @@ void AcceptanceGovernor::note(const std::string& work, DraftKind source, std::ui
   // What follows the first wrong token was not put to the test.
   const double compared = std::min(drafted, accepted + 1);
   Record& record = records_[work][source];
+  if (record.untested >= record.patience) {
+    record.drafted *= worth_of_the_old;
+    record.accepted *= worth_of_the_old;
+    record.patience = std::min(2 * record.patience, longest_retry_after);
+  }
   const double kept = std::exp(-compared / memory_in_tokens);
   record.drafted = record.drafted * kept + compared;
   record.accepted = record.accepted * kept + accepted;

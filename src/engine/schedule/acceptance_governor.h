@@ -27,15 +27,15 @@ class AcceptanceGovernor {
  public:
   explicit AcceptanceGovernor(std::uint32_t max_depth = 8) : max_depth_(max_depth) {}
 
-  // `work` is adapter and task class. What was turned off, or not used for other reasons, is tried again with depth 1
-  // after retry_after calls, and after twice as many each time that this was in vain; never where even a source that is
-  // nearly always right would not pay.
+  // `work` is adapter and task class. What is new is tried with depth 1. What was turned off, or not used for other
+  // reasons, is tried again after retry_after calls, and after twice as many each time that this was in vain; never
+  // where even a source that is nearly always right would not pay.
   DraftPlan plan(const std::string& work, DraftKind source, DraftCost cost);
   // `drafted` without those that were never compared because the sequence ended before.
   void note(const std::string& work, DraftKind source, std::uint32_t drafted, std::uint32_t accepted);
   double acceptance(const std::string& work, DraftKind source) const;
 
-  static constexpr std::uint32_t retry_after = 256;
+  static constexpr std::uint32_t retry_after = 32;
   static constexpr std::uint32_t longest_retry_after = 1 << 14;
   static constexpr std::size_t max_kinds_of_work = 4096;  // beyond that all is learnt anew
 
@@ -43,7 +43,7 @@ class AcceptanceGovernor {
   struct Record {
     double drafted = 2;  // decayed counts; a prior of one accepted in two
     double accepted = 1;
-    std::uint32_t untested = 0;  // calls since something was compared or tried
+    std::uint32_t untested = retry_after;  // calls since something was compared
     std::uint32_t patience = retry_after;
   };
   DraftPlan best_at(double acceptance, DraftCost cost) const;
