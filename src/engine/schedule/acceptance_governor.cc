@@ -10,7 +10,7 @@ namespace {
 constexpr double memory_in_tokens = 200;
 constexpr double highest_acceptance = 0.999;
 constexpr double hoped_acceptance = 0.95;  // of a source that is tried again
-constexpr double worth_of_the_old = 0.5;   // what was learnt before a trial counts that much
+constexpr double worth_of_the_old = 0.25;  // what was learnt before a trial counts that much
 
 double expected_tokens(double acceptance, std::uint32_t depth) {
   return (1 - std::pow(acceptance, depth + 1)) / (1 - acceptance);
@@ -47,7 +47,7 @@ void AcceptanceGovernor::note(const std::string& work, DraftKind source, std::ui
   if (record.untested >= record.patience) {
     record.drafted *= worth_of_the_old;
     record.accepted *= worth_of_the_old;
-    record.patience = std::min(2 * record.patience, longest_retry_after);
+    record.patience = accepted > 0 ? retry_after : std::min(2 * record.patience, longest_retry_after);
   }
   const double kept = std::exp(-compared / memory_in_tokens);
   record.drafted = record.drafted * kept + compared;
