@@ -21,6 +21,7 @@ struct ServeOptions {
   std::string listen;
   std::filesystem::path key_file;
   WishOptions wishes;
+  std::string draft_pool = "64MiB";
   bool spin = false;
   std::uint64_t loaded_bytes = 0;  // resident when the model is loaded, as planned
 };
@@ -67,6 +68,7 @@ Result<void> serve(ServeOptions options) {
   spdlog::set_default_logger(spdlog::stderr_color_mt("molly-engine"));
   if (auto chosen = choose_cpus(options.wishes); !chosen) return chosen;
   if (auto planned = plan_for_device(options); !planned) return planned;
+  options.engine.draft_pool_bytes = *base::parse_size(options.draft_pool);
   options.engine.backend.waiting = options.spin ? engine::Waiting::spin : engine::Waiting::sleep;
   auto key = read_key(options.key_file);
   if (!key) return std::unexpected(key.error());
@@ -86,6 +88,13 @@ void add_engine_serve(CLI::App& app, int& exit_code) {
   add_wishes(*command, options->wishes);
   command->add_option("--pool", options->wishes.pool, "memory for keys, values and hot adapters")->check(is_size());
   command->add_option("--warm", options->wishes.warm, "memory for adapters that are not in the pool")->check(is_size());
+  command
+      ->add_option("--draft-model", options->engine.draft_model,
+                   "GGUF file of a small model with the same vocabulary, to guess what the model says")
+      ->check(CLI::ExistingFile);
+  command->add_option("--draft-pool", options->draft_pool, "memory for keys and values of the draft model")
+      ->check(is_size())
+      ->capture_default_str();
   command->footer("What is not said is planned for this device: see 'molly-engine plan'.");
   command->add_flag("--spin", options->spin,
                     "threads spin while they wait: only where no other program needs the cores");

@@ -120,7 +120,7 @@ void write_shape(gguf_context* gguf, const RandomModel& model) {
 }
 
 // A SentencePiece layout: three special tokens, 256 bytes, then made-up pieces.
-void write_vocabulary(gguf_context* gguf, std::int64_t n_vocab) {
+void write_vocabulary(gguf_context* gguf, const RandomModel& model) {
   constexpr std::int32_t normal = 1;
   constexpr std::int32_t unknown = 2;
   constexpr std::int32_t control = 3;
@@ -133,10 +133,11 @@ void write_vocabulary(gguf_context* gguf, std::int64_t n_vocab) {
     pieces.emplace_back(text);
     types.push_back(byte);
   }
-  while (static_cast<std::int64_t>(pieces.size()) < n_vocab) {
+  while (static_cast<std::int64_t>(pieces.size()) < model.n_vocab) {
     pieces.push_back("\xe2\x96\x81piece" + std::to_string(pieces.size()));
     types.push_back(normal);
   }
+  pieces[259] = "\xe2\x96\x81" + model.first_piece_name;
   std::vector<const char*> texts;
   std::vector<float> scores;
   for (const std::string& piece : pieces) {
@@ -163,6 +164,8 @@ void write_layer(Writer& writer, const RandomModel& model, std::int64_t layer) {
     const bool biased = model.architecture == "qwen2" &&
                         (matrix.name == "attn_q" || matrix.name == "attn_k" || matrix.name == "attn_v");
     if (biased) writer.add_vector(prefix + matrix.name + ".bias", matrix.n_out, 0, ++seed);
+    const bool adds = matrix.name == "attn_output" || matrix.name == "ffn_down";
+    if (adds && layer >= model.fine_from) matrix.deviation *= model.fine;
     matrix.name = prefix + matrix.name + ".weight";
     writer.add(matrix, model.type, ++seed);
   }
@@ -176,7 +179,7 @@ void write_layer(Writer& writer, const RandomModel& model, std::int64_t layer) {
 void write_random_model(const std::filesystem::path& file, const RandomModel& model) {
   Writer writer;
   write_shape(writer.handle(), model);
-  write_vocabulary(writer.handle(), model.n_vocab);
+  write_vocabulary(writer.handle(), model);
   const float spread = 2.0F / std::sqrt(static_cast<float>(model.n_embd));
   writer.add({"token_embd.weight", model.n_embd, model.n_vocab, model.tied ? spread : 0.5F}, model.type,
              model.seed + 1);

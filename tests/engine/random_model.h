@@ -22,6 +22,10 @@ struct RandomModel {
   bool tied = false;
   ggml_type type = GGML_TYPE_F16;  // of matrices
   std::uint64_t seed = 1;
+  // Layers from this one on add so much less to what the others made: a model of only the others is a good guesser.
+  std::int64_t fine_from = 0;
+  float fine = 1;
+  std::string first_piece_name = "piece259";
 
   // About 0.35 B parameters, the model of the published measurements.
   static RandomModel of_350m() {

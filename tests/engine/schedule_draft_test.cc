@@ -1,97 +1,103 @@
-#include "engine/schedule/step_cost.h"
+#include "engine/schedule/ngram_drafter.h"
+#include "engine/schedule/pushed_drafts.h"
 #include "schedule_world.h"
 
 namespace molly::engine {
 namespace {
 
-using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::IsEmpty;
+
+std::vector<Token> draft(DraftSource& source, std::span<const Token> tokens, std::uint32_t depth,
+                         std::string_view channel = "") {
+  const DraftWish wish{.tokens = tokens, .depth = depth, .channel = channel};
+  return source.draft({&wish, 1}).at(0);
+}
 
 TEST(NgramDrafter, continues_as_the_longest_match_did) {
   NgramDrafter drafter;
   const std::vector<Token> tokens{9, 2, 3, 7, 1, 2, 3, 8, 5, 1, 2, 3};
-  EXPECT_THAT(drafter.draft(tokens, 2), ElementsAre(8, 5));
+  EXPECT_THAT(draft(drafter, tokens, 2), ElementsAre(8, 5));
 }
 
 TEST(NgramDrafter, prefers_the_latest_match) {
   NgramDrafter drafter;
   const std::vector<Token> tokens{1, 2, 5, 1, 2, 6, 1, 2};
-  EXPECT_THAT(drafter.draft(tokens, 1), ElementsAre(6));
+  EXPECT_THAT(draft(drafter, tokens, 1), ElementsAre(6));
 }
 
 TEST(NgramDrafter, repeats_what_repeats_itself) {
   NgramDrafter drafter;
   const std::vector<Token> tokens{4, 1, 2, 1, 2, 1, 2};
-  EXPECT_THAT(drafter.draft(tokens, 5), ElementsAre(1, 2, 1, 2, 1));
+  EXPECT_THAT(draft(drafter, tokens, 5), ElementsAre(1, 2, 1, 2, 1));
 }
 
 TEST(NgramDrafter, has_no_idea_of_the_new) {
   NgramDrafter drafter;
-  EXPECT_THAT(drafter.draft(std::vector<Token>{1, 2, 3, 4, 5}, 4), IsEmpty());
-  EXPECT_THAT(drafter.draft(std::vector<Token>{1}, 4), IsEmpty());
+  EXPECT_THAT(draft(drafter, std::vector<Token>{1, 2, 3, 4, 5}, 4), IsEmpty());
+  EXPECT_THAT(draft(drafter, std::vector<Token>{1}, 4), IsEmpty());
 }
 
-TEST(AcceptanceGovernor, drafts_deeper_the_more_is_accepted) {
-  AcceptanceGovernor governor;
-  std::uint32_t depth = governor.depth("code", 0.1);
-  EXPECT_GT(depth, 0U);
-  for (int i = 0; i < 50; ++i) governor.note("code", 4, 4);
-  EXPECT_GT(governor.depth("code", 0.1), depth);
-  EXPECT_EQ(governor.depth("code", 0), 8U);
-}
-
-TEST(AcceptanceGovernor, stops_where_it_does_not_pay_and_tries_again_later) {
-  AcceptanceGovernor governor;
-  for (int i = 0; i < 50; ++i) governor.note("poem", 4, 0);
-  std::uint32_t tries = 0;
-  for (std::uint32_t i = 0; i < 2 * AcceptanceGovernor::retry_after; ++i) tries += governor.depth("poem", 0.3);
-  EXPECT_EQ(tries, 2U);
-  EXPECT_GT(governor.depth("code", 0.1), 0U);
-}
-
-TEST(AcceptanceGovernor, counts_only_what_was_put_to_the_test) {
-  AcceptanceGovernor governor;
-  for (int i = 0; i < 500; ++i) governor.note("half", 8, 1);
-  EXPECT_NEAR(governor.acceptance("half"), 0.5, 0.01);
-}
-
-TEST(AcceptanceGovernor, forgets_rather_than_grows_without_end) {
-  AcceptanceGovernor governor;
-  governor.note("first", 100, 0);
-  for (std::size_t i = 0; i < AcceptanceGovernor::max_kinds + 1; ++i) governor.depth(std::to_string(i), 0.1);
-  EXPECT_EQ(governor.acceptance("first"), 0.5);
-}
-
-TEST(StepCost, tells_the_fixed_part_from_that_of_each_row) {
-  StepCost cost;
-  for (std::uint32_t i = 0; i < 40; ++i) {
-    const std::uint32_t rows = 1 + i % 8;
-    cost.note(rows, 40ms + rows * 10ms);
+class PushedDraftsTest : public testing::Test {
+ protected:
+  std::vector<Token> after(std::span<const Token> tokens, std::uint32_t depth = 8) {
+    return draft(drafts_, tokens, depth, "c");
   }
-  EXPECT_NEAR(cost.per_row(), 10, 1e-6);
-  EXPECT_NEAR(cost.relative_per_row(1), 0.2, 1e-6);
-  EXPECT_NEAR(cost.relative_per_row(16), 0.8, 1e-6);
+  void push(std::uint32_t position, const std::vector<Token>& tokens) { drafts_.push("c", position, tokens); }
+
+  PushedDrafts drafts_;
+};
+
+TEST_F(PushedDraftsTest, are_used_as_far_as_they_agree_with_what_was_generated_meanwhile) {
+  drafts_.open("c", 1);
+  push(2, {7, 8, 9, 5});
+  EXPECT_THAT(after(std::vector<Token>{1, 1, 7, 8}), ElementsAre(9, 5));
+  EXPECT_THAT(after(std::vector<Token>{1, 1, 7, 8, 9}, 1), ElementsAre(5));
+  push(6, {3, 3});
+  EXPECT_THAT(after(std::vector<Token>{1, 1, 7, 8, 9, 5}), ElementsAre(3, 3));
+  EXPECT_THAT(after(std::vector<Token>{1, 1, 7, 8, 9, 5, 4}), IsEmpty());
+  EXPECT_THAT(after(std::vector<Token>{1, 1, 7, 8, 9, 5, 3}), IsEmpty());
 }
 
-TEST(StepCost, guesses_before_it_has_seen_passes_of_different_sizes) {
-  StepCost cost;
-  EXPECT_GT(cost.relative_per_row(1), 0);
-  for (int i = 0; i < 10; ++i) cost.note(4, 50ms);
-  EXPECT_EQ(cost.per_row(), 0);
+TEST_F(PushedDraftsTest, replace_what_was_pushed_for_the_same_place_and_what_they_do_not_join) {
+  drafts_.open("c", 1);
+  push(2, {7, 8, 9});
+  push(3, {4});
+  EXPECT_THAT(after(std::vector<Token>{1, 1}), ElementsAre(7, 4));
+  push(9, {6});
+  EXPECT_THAT(after(std::vector<Token>{1, 1}), IsEmpty());
+  EXPECT_THAT(after(std::vector<Token>(9, 1)), ElementsAre(6));
 }
 
-class PerfectDrafter : public Drafter {
+TEST_F(PushedDraftsTest, belong_to_one_open_sequence_and_are_bounded) {
+  push(0, {1});
+  EXPECT_TRUE(drafts_.open("c", 1));
+  EXPECT_FALSE(drafts_.open("c", 2));
+  EXPECT_THAT(after({}), IsEmpty());
+  push(0, std::vector<Token>(10'000, 3));
+  EXPECT_EQ(after({}, 20'000).size(), PushedDrafts::most_tokens);
+  push(0, {1});
+  drafts_.forget(1);
+  EXPECT_THAT(after({}), IsEmpty());
+  EXPECT_TRUE(drafts_.open("c", 2));
+  EXPECT_THAT(after({}), IsEmpty());
+}
+
+class PerfectDrafter : public DraftSource {
  public:
-  std::vector<Token> draft(std::span<const Token> tokens, std::uint32_t depth) override {
-    return tokens_alone({tokens.begin(), tokens.end()}, depth);
+  std::vector<std::vector<Token>> draft(std::span<const DraftWish> wishes) override {
+    std::vector<std::vector<Token>> drafts;
+    for (const DraftWish& wish : wishes) {
+      drafts.push_back(tokens_alone({wish.tokens.begin(), wish.tokens.end()}, wish.depth));
+    }
+    return drafts;
   }
 };
 
-class StrangeDrafter : public Drafter {
+class StrangeDrafter : public DraftSource {
  public:
-  std::vector<Token> draft(std::span<const Token>, std::uint32_t) override {
-    return {1, 99, -1, 5, 5, 5, 5, 5, 5, 5, 5};
+  std::vector<std::vector<Token>> draft(std::span<const DraftWish> wishes) override {
+    return {wishes.size(), {1, 99, -1, 5, 5, 5, 5, 5, 5, 5, 5}};
   }
 };
 
@@ -104,8 +110,10 @@ TEST(ScheduleDraft, right_guesses_save_steps_and_change_nothing) {
   world.run();
   EXPECT_EQ(sink->tokens, tokens_alone(some_tokens(1, 6), 60));
   EXPECT_LT(world.model.runs.size(), 30U);
-  EXPECT_EQ(sink->timings.accepted_tokens, sink->timings.drafted_tokens);
-  EXPECT_GT(sink->timings.accepted_tokens, 30U);
+  const DraftCounts counts = sink->timings.drafts[DraftKind::model];
+  EXPECT_EQ(counts.accepted, counts.drafted);
+  EXPECT_GT(counts.accepted, 30U);
+  EXPECT_EQ(world.scheduler.counters().drafts[DraftKind::model].accepted, counts.accepted);
 }
 
 TEST(ScheduleDraft, wrong_guesses_change_nothing_and_soon_stop) {
@@ -116,7 +124,7 @@ TEST(ScheduleDraft, wrong_guesses_change_nothing_and_soon_stop) {
   const auto sink = world.submit(std::move(request));
   world.run();
   EXPECT_EQ(sink->tokens, tokens_alone(some_tokens(1, 6), 150));
-  EXPECT_LT(sink->timings.drafted_tokens, 100U);
+  EXPECT_LT(total(sink->timings.drafts).drafted, 100U);
 }
 
 TEST(ScheduleDraft, without_a_model_to_draft_nothing_is_drafted) {
@@ -125,7 +133,7 @@ TEST(ScheduleDraft, without_a_model_to_draft_nothing_is_drafted) {
   request.drafting = Drafting::model;
   const auto sink = world.submit(std::move(request));
   world.run();
-  EXPECT_EQ(sink->timings.drafted_tokens, 0U);
+  EXPECT_EQ(total(sink->timings.drafts).drafted, 0U);
   EXPECT_EQ(sink->tokens.size(), 20U);
 }
 
@@ -141,6 +149,110 @@ TEST(ScheduleDraft, guesses_never_take_pages_from_others) {
   world.run();
   for (std::uint64_t i = 0; i < 2; ++i) EXPECT_EQ(sinks[i]->tokens, tokens_alone(some_tokens(i, 4), 12));
   EXPECT_EQ(world.scheduler.counters().preemptions, 0U);
+}
+
+class Clueless : public DraftSource {
+ public:
+  std::vector<std::vector<Token>> draft(std::span<const DraftWish> wishes) override {
+    ++asked;
+    return std::vector<std::vector<Token>>(wishes.size());
+  }
+  int asked = 0;
+};
+
+TEST(ScheduleDraft, where_one_source_has_no_idea_another_is_asked) {
+  World world;
+  auto model = std::make_unique<Clueless>();
+  const Clueless& clueless = *model;
+  world.scheduler.set_model_drafter(std::move(model));
+  auto request = world.request({1, 2, 3, 1, 2, 3, 1, 2, 3}, 100);
+  request.drafting = Drafting::automatic;
+  const auto sink = world.submit(std::move(request));
+  world.run();
+  EXPECT_GT(clueless.asked, 0);
+  EXPECT_GT(sink->timings.drafts[DraftKind::ngram].accepted, 0U);
+  EXPECT_EQ(sink->timings.drafts[DraftKind::model].drafted, 0U);
+}
+
+TEST(ScheduleDraft, the_best_source_is_used_when_any_may_be) {
+  World world;
+  world.scheduler.set_model_drafter(std::make_unique<PerfectDrafter>());
+  auto request = world.request(some_tokens(1, 6), 150);
+  request.drafting = Drafting::automatic;
+  const auto sink = world.submit(std::move(request));
+  world.run();
+  EXPECT_EQ(sink->tokens, tokens_alone(some_tokens(1, 6), 150));
+  EXPECT_GT(sink->timings.drafts[DraftKind::model].accepted, sink->timings.drafts[DraftKind::ngram].drafted);
+}
+
+TEST(ScheduleDraft, the_base_guesses_for_a_request_with_an_adapter) {
+  World world({.pages = 200});
+  const MadeUpAdapter adapter{.number = 7};
+  const auto id = world.add(adapter);
+  auto request = world.request(some_tokens(1, 6), 60);
+  request.adapters = {{.adapter = id}};
+  request.drafting = Drafting::base;
+  const auto sink = world.submit(std::move(request));
+  auto without = world.request(some_tokens(1, 6), 60);
+  without.drafting = Drafting::base;
+  const auto base = world.submit(std::move(without));
+  world.run();
+  CountingChooser chooser(0);
+  EXPECT_EQ(sink->tokens, tokens_alone(some_tokens(1, 6), 60, with_adapter(0, adapter.content(), 1), chooser));
+  EXPECT_GT(sink->timings.drafts[DraftKind::base].accepted, 0U);
+  EXPECT_EQ(total(base->timings.drafts).drafted, 0U);
+  world.expect_nothing_leaked();
+}
+
+TEST(ScheduleDraft, the_bases_guesses_give_their_pages_back_to_those_who_need_them) {
+  World world({.pages = 32});
+  const MadeUpAdapter adapter{.number = 7};
+  const auto id = world.add(adapter);
+  const auto with_base = [&](std::uint64_t seed, std::uint32_t tokens) {
+    auto request = world.request(some_tokens(seed, 6), tokens);
+    request.adapters = {{.adapter = id}};
+    request.drafting = Drafting::base;
+    return world.submit(std::move(request));
+  };
+  const auto first = with_base(1, 30);
+  while (first->tokens.size() < 12) {
+    if (!world.step()) world.await_load();
+  }
+  const auto large = world.submit(world.request(some_tokens(2, 80), 4));
+  world.run();
+  EXPECT_EQ(large->tokens, tokens_alone(some_tokens(2, 80), 4));
+  EXPECT_EQ(first->tokens.size(), 30U);
+  EXPECT_EQ(world.scheduler.counters().preemptions, 0U);
+  world.expect_nothing_leaked();
+}
+
+TEST(ScheduleDraft, guesses_may_come_from_outside_and_late) {
+  World world;
+  const auto expected = tokens_alone(some_tokens(1, 6), 60);
+  auto request = world.request(some_tokens(1, 6), 60);
+  request.drafting = Drafting::pushed;
+  request.draft_channel = "c";
+  const auto sink = world.submit(std::move(request));
+  while (sink->tokens.size() < 3) world.step();
+  world.scheduler.push_draft("c", 8, std::span(expected).subspan(2, 40));
+  const auto before = world.model.runs.size();
+  world.run();
+  EXPECT_EQ(sink->tokens, expected);
+  EXPECT_GT(sink->timings.drafts[DraftKind::pushed].accepted, 30U);
+  EXPECT_LT(world.model.runs.size() - before, 35U);
+}
+
+TEST(ScheduleDraft, a_channel_is_for_one_request_at_a_time) {
+  World world;
+  const auto with_channel = [&] {
+    auto request = world.request(some_tokens(1, 6), 5);
+    request.draft_channel = "c";
+    return world.submit(std::move(request));
+  };
+  const auto first = with_channel();
+  EXPECT_EQ(with_channel()->error->code, ErrorCode::conflict);
+  world.run();
+  EXPECT_EQ(with_channel()->error, std::nullopt);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <array>
 #include <random>
 
+#include "engine/schedule/model_drafter.h"
 #include "schedule_world.h"
 
 // Random requests in random company. Whatever happens to the others, each must say what it says alone.
@@ -8,15 +9,6 @@ namespace molly::engine {
 namespace {
 
 using testing::Le;
-
-// Guesses with the base's arithmetic; right for requests without an adapter, unless the chooser has a mind of its own.
-class BaseDrafter : public Drafter {
- public:
-  std::vector<Token> draft(std::span<const Token> tokens, std::uint32_t depth) override {
-    CountingChooser chooser(0);
-    return tokens_alone({tokens.begin(), tokens.end()}, depth, 0, chooser);
-  }
-};
 
 struct Expected {
   std::vector<Token> prompt;
@@ -30,12 +22,19 @@ struct Expected {
 
 class RandomRun {
  public:
-  explicit RandomRun(unsigned seed) : random_(seed), world_(some_options()) {
+  explicit RandomRun(unsigned seed)
+      : random_(seed),
+        draft_pool_(4 + below(40)),
+        draft_model_(draft_pool_, 1 + below(8), 4 + below(40)),
+        world_(some_options()) {
     for (std::uint32_t i = 0; i < adapters_.size(); ++i) {
       adapters_[i] = {.number = i + 1, .pages = 1 + below(3)};
       ids_[i] = world_.add(adapters_[i]);
     }
-    world_.scheduler.set_model_drafter(std::make_unique<BaseDrafter>());
+    // Right for requests without an adapter, as far as it has room for them.
+    world_.scheduler.set_model_drafter(std::make_unique<ModelDrafter>(
+        draft_model_, draft_pool_, std::make_shared<StepCost>(),
+        ModelDrafterOptions{.max_pages = draft_pool_.size(), .max_rows = 1 + below(40)}));
   }
 
   void go() {
@@ -50,11 +49,13 @@ class RandomRun {
     }
     world_.run();
     for (const Expected& expected : all_) check(expected);
+    drafts_ = world_.scheduler.counters().drafts;
     world_.expect_nothing_leaked();
+    EXPECT_EQ(draft_pool_.free(), draft_pool_.size());
   }
 
   std::uint64_t preemptions() const { return world_.scheduler.counters().preemptions; }
-  std::uint64_t accepted() const { return world_.scheduler.counters().accepted_tokens; }
+  const DraftTally& drafts() const { return drafts_; }
   std::uint64_t cached() const { return world_.scheduler.counters().cached_tokens; }
   std::uint32_t copies() const { return world_.model.copies; }
 
@@ -96,7 +97,8 @@ class RandomRun {
     request.priority = one_in(4) ? 1 : 0;
     request.prompt_logprobs = expected.wants_logprobs;
     request.pooling = one_in(6) ? Pooling::mean : Pooling::none;
-    request.drafting = std::array{Drafting::off, Drafting::ngram, Drafting::model}[below(3)];
+    request.drafting =
+        std::array{Drafting::off, Drafting::automatic, Drafting::ngram, Drafting::model, Drafting::base}[below(5)];
     request.chooser = std::make_unique<CountingChooser>(seed, ends);
     CountingChooser chooser(seed, ends);
     const auto room = 60 - static_cast<std::uint32_t>(expected.prompt.size());
@@ -126,15 +128,18 @@ class RandomRun {
   }
 
   std::mt19937 random_;
+  PagePool draft_pool_;
+  MadeUpModel draft_model_;
   std::array<MadeUpAdapter, 4> adapters_;
   std::array<AdapterId, 4> ids_{};
   World world_;
   std::vector<Expected> all_;
+  DraftTally drafts_;
 };
 
 TEST(ScheduleProperty, requests_say_in_any_company_what_they_say_alone) {
   std::uint64_t preemptions = 0;
-  std::uint64_t accepted = 0;
+  DraftTally drafts;
   std::uint64_t cached = 0;
   std::uint32_t copies = 0;
   for (unsigned seed = 0; seed < 200; ++seed) {
@@ -143,13 +148,15 @@ TEST(ScheduleProperty, requests_say_in_any_company_what_they_say_alone) {
     run.go();
     if (HasFailure()) return;
     preemptions += run.preemptions();
-    accepted += run.accepted();
+    for (const DraftKind kind : draft_kinds) drafts[kind].accepted += run.drafts()[kind].accepted;
     cached += run.cached();
     copies += run.copies();
   }
   // Else this would have shown nothing.
   EXPECT_GT(preemptions, 100U);
-  EXPECT_GT(accepted, 1000U);
+  EXPECT_GT(drafts[DraftKind::ngram].accepted, 100U);
+  EXPECT_GT(drafts[DraftKind::model].accepted, 500U);
+  EXPECT_GT(drafts[DraftKind::base].accepted, 20U);
   EXPECT_GT(cached, 1000U);
   EXPECT_GT(copies, 20U);
 }

@@ -204,6 +204,7 @@ class CountingChooser : public TokenChooser {
     const auto token = static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
     return {.token = token, .end_of_generation = ends_ && token == 0};
   }
+  std::unique_ptr<TokenChooser> clone() const override { return std::make_unique<CountingChooser>(*this); }
 
  private:
   std::uint64_t seed_;

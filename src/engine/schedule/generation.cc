@@ -5,6 +5,18 @@
 
 namespace molly::engine {
 
+bool may_use(Drafting drafting, DraftKind source) {
+  switch (drafting) {
+    case Drafting::off: return false;
+    case Drafting::automatic: return true;
+    case Drafting::ngram: return source == DraftKind::ngram;
+    case Drafting::model: return source == DraftKind::model;
+    case Drafting::base: return source == DraftKind::base;
+    case Drafting::pushed: return source == DraftKind::pushed;
+  }
+  return false;
+}
+
 std::vector<AdapterWeight> canonical(std::vector<AdapterWeight> adapters) {
   std::ranges::stable_sort(adapters, {}, &AdapterWeight::adapter);
   std::vector<AdapterWeight> merged;

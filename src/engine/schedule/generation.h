@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "engine/memory/adapter_cache.h"
 #include "engine/memory/prefix_tree.h"
+#include "engine/schedule/draft_source.h"
 
 // What is asked of the engine, and how it answers.
 namespace molly::engine {
@@ -30,11 +31,15 @@ struct Choice {
 
 // Samplers and grammar of one sequence; has state. choose() also accepts what it chose: speculative tokens are verified
 // by choosing in turn and comparing, which keeps the distribution exactly the model's (a draft is a guess of the next
-// choice, never a change of it).
+// choice, never a change of it). For a guess without randomness this accepts as often as speculative sampling
+// (Leviathan et al., arXiv 2211.17192, algorithm 1; Chen et al., arXiv 2302.01318): with the probability that the model
+// gives it.
 class TokenChooser {
  public:
   virtual ~TokenChooser() = default;
   virtual Choice choose(std::span<float> logits) = 0;
+  // One that would choose the same from the same logits, random numbers included; to guess with. Null: there is none.
+  virtual std::unique_ptr<TokenChooser> clone() const { return nullptr; }
 };
 
 enum class FinishReason : std::uint8_t { stop, length, cancelled };
@@ -44,8 +49,7 @@ struct GenerationTimings {
   std::chrono::nanoseconds prefill{};  // until the first token was chosen
   std::chrono::nanoseconds decode{};   // until the end
   std::uint32_t cached_tokens = 0;     // of the prompt, found in the prefix tree
-  std::uint32_t drafted_tokens = 0;
-  std::uint32_t accepted_tokens = 0;
+  DraftTally drafts;
   std::uint32_t preemptions = 0;
 };
 
@@ -72,7 +76,9 @@ struct AdapterWeight {
   float weight = 1;
 };
 
-enum class Drafting : std::uint8_t { off, ngram, model };
+// Which source of guesses a request may use; automatic: whichever pays best. It is never used where it does not pay.
+enum class Drafting : std::uint8_t { off, automatic, ngram, model, base, pushed };
+bool may_use(Drafting drafting, DraftKind source);
 
 struct GenerationRequest {
   std::vector<Token> prompt;            // at least one token
@@ -86,11 +92,10 @@ struct GenerationRequest {
   Pooling pooling = Pooling::none;
   Drafting drafting = Drafting::off;
   std::string task_class;                 // for the governor of drafting
+  std::string draft_channel;              // by which guesses are pushed; empty: none are
   std::unique_ptr<TokenChooser> chooser;  // null only with max_tokens 0
   std::shared_ptr<TokenSink> sink;
 };
-
-using GenerationId = std::uint64_t;
 
 // In order of adapters, each once, none of weight 0: equal mixtures look equal.
 std::vector<AdapterWeight> canonical(std::vector<AdapterWeight> adapters);

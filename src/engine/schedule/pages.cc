@@ -22,6 +22,7 @@ std::uint32_t Scheduler::State::growth_soon(const Sequence& sequence) const {
 
 bool Scheduler::State::make_room(std::uint32_t pages) {
   while (pool.free() < pages) {
+    if (base_drafter.give_back() > 0) continue;
     if (evict_cheapest(pages - pool.free()) == 0 && !share_duplicates()) return false;
   }
   return true;
@@ -38,7 +39,8 @@ std::uint32_t Scheduler::State::evict_cheapest(std::uint32_t most) {
 bool Scheduler::State::evict_prefixes(std::uint32_t pages) {
   std::uint32_t freed = 0;
   while (freed < pages) {
-    const auto now_freed = prefixes.evict_cheapest(now, pages - freed);
+    auto now_freed = base_drafter.give_back();
+    if (now_freed == 0) now_freed = prefixes.evict_cheapest(now, pages - freed);
     if (now_freed == 0) return false;
     freed += now_freed;
   }

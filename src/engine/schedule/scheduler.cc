@@ -14,14 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr double kept_of_mean_interval = 0.9;
 
-std::string_view name_of(Drafting drafting) {
-  switch (drafting) {
-    case Drafting::off: return "off";
-    case Drafting::ngram: return "ngram";
-    case Drafting::model: return "model";
-  }
-  return "";
-}
+constexpr std::uint32_t part_of_pool_for_guesses = 4;
 
 std::unique_ptr<Sequence> make_sequence(GenerationRequest request, GenerationId id, Sequence::Time now) {
   auto sequence = std::make_unique<Sequence>();
@@ -32,10 +25,15 @@ std::unique_ptr<Sequence> make_sequence(GenerationRequest request, GenerationId 
   sequence->prompt_outputs = PromptOutputs(request.prompt_logprobs, request.pooling);
   request.adapters = canonical(std::move(request.adapters));
   sequence->key = {.domain = request.domain, .computation = computation_of(request.adapters)};
-  sequence->kind_of_work =
-      std::format("{} {} {}", sequence->key.computation, name_of(request.drafting), request.task_class);
+  sequence->work = std::format("{} {}", sequence->key.computation, request.task_class);
   sequence->request = std::move(request);
   return sequence;
+}
+
+SchedulerOptions within_limits(SchedulerOptions options, const Executor& executor) {
+  options.max_running = std::clamp(options.max_running, 1U, executor.max_rows());
+  options.prefill_chunk = std::clamp(options.prefill_chunk, 1U, executor.max_rows());
+  return options;
 }
 
 }  // namespace
@@ -67,6 +65,18 @@ Result<void> Scheduler::State::check(const GenerationRequest& request) const {
   }
   return {};
 }
+
+Scheduler::State::State(Executor& the_executor, PagePool& the_pool, PrefixTree& the_prefixes, AdapterCache& adapters,
+                        SchedulerOptions the_options)
+    : executor(the_executor),
+      pool(the_pool),
+      prefixes(the_prefixes),
+      adapter_cache(adapters),
+      options(within_limits(std::move(the_options), the_executor)),
+      base_drafter(executor, pool, cost,
+                   {.max_pages = pool.size() / part_of_pool_for_guesses,
+                    .max_rows = options.prefill_chunk,
+                    .clock = options.clock}) {}
 
 // When half of those who wait will have been served.
 Error Scheduler::State::too_many_wait() const {
@@ -133,8 +143,8 @@ Result<void> Scheduler::State::run(const std::vector<StepPart>& plan) {
     if (!part.sequence->started) part.sequence->started = start;
   }
   auto ran = executor.run(sequences);
-  cost.note(rows, options.clock() - start);
-  if (cost.per_row() > 0) prefixes.set_prefill_milliseconds(cost.per_row());
+  cost->note(rows, options.clock() - start);
+  if (cost->per_row() > 0) prefixes.set_prefill_milliseconds(cost->per_row());
   ++counters.steps;
   counters.rows += rows;
   return ran;
@@ -159,6 +169,7 @@ void Scheduler::State::fail(Sequence& sequence, Error error) {
 
 std::unique_ptr<Sequence> Scheduler::State::remove(Sequence& sequence) {
   release_memory(sequence);
+  forget_drafts(sequence);
   fairness.leave(sequence);
   note_end();
   for (auto* list : {&running, &waiting}) {
@@ -193,15 +204,7 @@ GenerationTimings Scheduler::State::timings_at_end(const Sequence& sequence) con
 
 Scheduler::Scheduler(Executor& executor, PagePool& pool, PrefixTree& prefixes, AdapterCache& adapters,
                      SchedulerOptions options)
-    : state_(new State{.executor = executor,
-                       .pool = pool,
-                       .prefixes = prefixes,
-                       .adapter_cache = adapters,
-                       .options = std::move(options)}) {
-  auto& limits = state_->options;
-  limits.max_running = std::clamp(limits.max_running, 1U, executor.max_rows());
-  limits.prefill_chunk = std::clamp(limits.prefill_chunk, 1U, executor.max_rows());
-}
+    : state_(new State(executor, pool, prefixes, adapters, std::move(options))) {}
 
 Scheduler::~Scheduler() {
   for (auto* list : {&state_->running, &state_->waiting}) {
@@ -209,15 +212,22 @@ Scheduler::~Scheduler() {
   }
 }
 
-void Scheduler::set_model_drafter(std::unique_ptr<Drafter> drafter) { state_->model_drafter = std::move(drafter); }
+void Scheduler::set_model_drafter(std::unique_ptr<DraftSource> drafter) { state_->model_drafter = std::move(drafter); }
+
+void Scheduler::push_draft(std::string_view channel, std::uint32_t position, std::span<const Token> tokens) {
+  state_->pushed_drafts.push(channel, position, tokens);
+}
 
 Result<GenerationId> Scheduler::submit(GenerationRequest request, Clock::time_point now) {
   assert(request.sink);
   state_->now = now;
   if (auto good = state_->check(request); !good) return std::unexpected(std::move(good.error()));
   if (state_->waiting.size() >= state_->options.max_waiting) return std::unexpected(state_->too_many_wait());
-  for (const auto& share : request.adapters) state_->adapter_cache.prefetch(share.adapter);
   const GenerationId id = state_->next_id++;
+  if (!request.draft_channel.empty() && !state_->pushed_drafts.open(request.draft_channel, id)) {
+    return failure(ErrorCode::conflict, "another request has this draft channel", "draft_channel");
+  }
+  for (const auto& share : request.adapters) state_->adapter_cache.prefetch(share.adapter);
   auto& sequence = state_->waiting.emplace_back(make_sequence(std::move(request), id, now));
   state_->fairness.enter(*sequence);
   return id;
@@ -243,5 +253,6 @@ Scheduler::Clock::time_point Scheduler::next_deadline() const {
 std::uint32_t Scheduler::running() const { return static_cast<std::uint32_t>(state_->running.size()); }
 std::uint32_t Scheduler::waiting() const { return static_cast<std::uint32_t>(state_->waiting.size()); }
 SchedulerCounters Scheduler::counters() const { return state_->counters; }
+StepCost Scheduler::step_cost() const { return *state_->cost; }
 
 }  // namespace molly::engine

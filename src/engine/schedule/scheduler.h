@@ -10,9 +10,10 @@
 #include "engine/memory/adapter_cache.h"
 #include "engine/memory/page_pool.h"
 #include "engine/memory/prefix_tree.h"
-#include "engine/schedule/draft.h"
+#include "engine/schedule/draft_source.h"
 #include "engine/schedule/executor.h"
 #include "engine/schedule/generation.h"
+#include "engine/schedule/step_cost.h"
 
 namespace molly::engine {
 
@@ -32,8 +33,8 @@ struct SchedulerCounters {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t cached_tokens = 0;
   std::uint64_t generated_tokens = 0;
-  std::uint64_t drafted_tokens = 0;
-  std::uint64_t accepted_tokens = 0;
+  DraftTally drafts;
+  ForEachDraftKind<std::chrono::nanoseconds> draft_time{};  // that sources took
   std::uint64_t preemptions = 0;
   std::uint64_t finished = 0;
   std::uint64_t failed = 0;
@@ -63,13 +64,16 @@ class Scheduler {
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // A drafter for Drafting::model; without one such requests are not drafted for.
-  void set_model_drafter(std::unique_ptr<Drafter> drafter);
+  // The source of DraftKind::model; without one requests that name it are not drafted for.
+  void set_model_drafter(std::unique_ptr<DraftSource> drafter);
+  // Guesses from outside, for the sequence that has this channel. See PushedDrafts::push().
+  void push_draft(std::string_view channel, std::uint32_t position, std::span<const Token> tokens);
 
   // invalid_request, context_length_exceeded (also where the page pool is too small for the prompt), overloaded with
-  // retry_after. After success the sink hears the rest, on_end or on_error last: not_found when there is no such
-  // adapter, what AdapterCache::acquire() says of others, timeout at the deadline, overloaded or
-  // context_length_exceeded when the sequence does not fit the pool even alone, the executor's errors.
+  // retry_after, conflict when its draft channel is taken. After success the sink hears the rest, on_end or on_error
+  // last: not_found when there is no such adapter, what AdapterCache::acquire() says of others, timeout at the
+  // deadline, overloaded or context_length_exceeded when the sequence does not fit the pool even alone, the executor's
+  // errors.
   Result<GenerationId> submit(GenerationRequest request, Clock::time_point now);
   // The sink hears on_end(cancelled), before this returns. Unknown ids are ignored: it may just have ended.
   void cancel(GenerationId id);
@@ -84,6 +88,7 @@ class Scheduler {
   std::uint32_t running() const;
   std::uint32_t waiting() const;
   SchedulerCounters counters() const;
+  StepCost step_cost() const;  // as measured
 
  private:
   struct State;

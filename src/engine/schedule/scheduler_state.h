@@ -6,6 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "engine/schedule/acceptance_governor.h"
+#include "engine/schedule/model_drafter.h"
+#include "engine/schedule/ngram_drafter.h"
+#include "engine/schedule/pushed_drafts.h"
 #include "engine/schedule/scheduler.h"
 #include "engine/schedule/sequence.h"
 #include "engine/schedule/step_cost.h"
@@ -17,12 +21,25 @@ struct StepPart {
   Sequence* sequence = nullptr;
   std::vector<Token> tokens;  // with drafts at the end
   std::uint32_t drafts = 0;
+  DraftKind draft_kind{};
   std::uint32_t first_position = 0;
   Wanted wanted = Wanted::nothing;
   std::uint32_t first_output = 0;
 
   std::uint32_t rows() const { return static_cast<std::uint32_t>(tokens.size()); }
   std::uint32_t outputs() const { return wanted == Wanted::all ? rows() : wanted == Wanted::last ? 1 : 0; }
+};
+
+// How guesses for one sequence may be had.
+struct DraftOption {
+  DraftKind source{};
+  DraftPlan plan;
+};
+
+// A sequence for which guesses are wanted: its sources, the one to ask next last.
+struct DraftCandidate {
+  StepPart* part = nullptr;
+  std::vector<DraftOption> options;
 };
 
 // Tokens at the beginning of a sequence whose keys and values are known.
@@ -32,11 +49,14 @@ struct KnownPrefix {
   std::uint32_t tokens = 0;
 };
 
-// Parts are in files by the stage of a step: admission.cc, prefix_sharing.cc, step_plan.cc, verify.cc; pages.cc serves
-// them. Every sequence is on exactly one of the two lists, but while it is being ended.
+// Parts are in files by the stage of a step: admission.cc, prefix_sharing.cc, step_plan.cc, drafting.cc, verify.cc;
+// pages.cc serves them. Every sequence is on exactly one of the two lists, but while it is being ended.
 struct Scheduler::State {
   using Clock = Scheduler::Clock;
   using SequenceList = std::vector<std::unique_ptr<Sequence>>;
+
+  State(Executor& the_executor, PagePool& the_pool, PrefixTree& the_prefixes, AdapterCache& adapters,
+        SchedulerOptions the_options);
 
   Executor& executor;
   PagePool& pool;
@@ -44,10 +64,12 @@ struct Scheduler::State {
   AdapterCache& adapter_cache;
   SchedulerOptions options;
   AcceptanceGovernor governor{options.max_draft_depth};
+  std::shared_ptr<StepCost> cost = std::make_shared<StepCost>();
   NgramDrafter ngram_drafter{};
-  std::unique_ptr<Drafter> model_drafter{};
+  std::unique_ptr<DraftSource> model_drafter{};
+  ModelDrafter base_drafter;
+  PushedDrafts pushed_drafts{};
   Fairness fairness{};
-  StepCost cost{};
   SchedulerCounters counters{};
   SequenceList waiting{};
   SequenceList running{};
@@ -108,10 +130,19 @@ struct Scheduler::State {
   void allot_rows();
   void allot_to_prompts(std::uint32_t budget);
   StepPart part_of(Sequence& sequence) const;
+
+  // drafting.cc
   void add_drafts(std::vector<StepPart>& plan);
-  std::vector<Token> draft_for(Sequence& sequence, std::uint32_t step_rows, std::uint32_t most);
-  Drafter* drafter_of(const Sequence& sequence);
+  std::vector<DraftCandidate> draft_candidates(std::vector<StepPart>& plan);
+  std::vector<DraftOption> draft_options(const Sequence& sequence, std::uint32_t step_rows, std::uint32_t sequences);
+  DraftSource* draft_source(DraftKind kind);
+  bool may_draft(const Sequence& sequence, DraftKind source);
+  DraftWish draft_wish(const Sequence& sequence) const;
+  bool pays_its_beginning(const Sequence& sequence, const DraftOption& option, double step_share);
+  void ask_next_source(std::vector<DraftCandidate>& candidates, std::uint32_t& rows_left);
+  std::uint32_t add_draft(StepPart& part, DraftKind source, std::vector<Token> draft);
   std::size_t room_for_drafts(Sequence& sequence, std::size_t drafts);
+  void forget_drafts(const Sequence& sequence);
 
   // verify.cc
   void read_outputs(const std::vector<StepPart>& plan);
@@ -119,7 +150,7 @@ struct Scheduler::State {
   void complete_prompt(Sequence& sequence);
   void choose_tokens(const StepPart& part);
   std::optional<FinishReason> append(Sequence& sequence, const Choice& choice);
-  void note_drafts(Sequence& sequence, std::uint32_t drafted, std::uint32_t accepted, std::uint32_t compared);
+  void note_drafts(const StepPart& part, std::uint32_t accepted, std::uint32_t compared);
 };
 
 }  // namespace molly::engine

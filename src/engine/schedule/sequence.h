@@ -33,7 +33,7 @@ struct Sequence {
   GenerationId id = 0;
   GenerationRequest request;  // its prompt is in `tokens`
   PrefixKey key;
-  std::string kind_of_work;  // for the governor of drafting
+  std::string work;  // its kind, for the governor of drafting
   MemberAccount* member = nullptr;
   Account* adapter_account = nullptr;
 

@@ -29,11 +29,17 @@ double StepCost::per_row() const {
   return std::clamp(slope, 0.0, milliseconds_ / rows_);
 }
 
+double StepCost::share(std::uint32_t rows) const {
+  if (rows_ <= 0) return 0;
+  const double slope = per_row();
+  if (slope <= 0) return milliseconds_ / std::max(passes_ * rows, 1.0);
+  const double fixed = (milliseconds_ - slope * rows_) / passes_;
+  return std::max(fixed, 0.0) / std::max(rows, 1U) + slope;
+}
+
 double StepCost::relative_per_row(std::uint32_t rows) const {
   const double slope = per_row();
-  if (slope <= 0) return first_guess;
-  const double fixed = (milliseconds_ - slope * rows_) / passes_;
-  return rows * slope / (std::max(fixed, 0.0) + rows * slope);
+  return slope <= 0 ? first_guess : slope / share(rows);
 }
 
 }  // namespace molly::engine

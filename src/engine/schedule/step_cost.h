@@ -12,6 +12,8 @@ class StepCost {
 
   // Milliseconds of one more row; nothing is known (0) before passes of different sizes were seen.
   double per_row() const;
+  // A row's share in the milliseconds of a step of `rows`; 0 before the first pass.
+  double share(std::uint32_t rows) const;
   // One more row in a step of `rows`, relative to the share that one of these rows has in the step's time: 0 where a
   // step's time does not depend on its rows, 1 where it is proportional to them.
   double relative_per_row(std::uint32_t rows) const;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <utility>
 
 #include "engine/schedule/scheduler_state.h"
 
@@ -104,55 +103,6 @@ StepPart Scheduler::State::part_of(Sequence& sequence) const {
           .tokens = {tokens.begin(), tokens.end()},
           .first_position = sequence.computed,
           .wanted = wanted_outputs(sequence, sequence.computed + sequence.rows)};
-}
-
-// Drafts take the rows that are left over, and pages that are free: nobody gives way for a guess.
-void Scheduler::State::add_drafts(std::vector<StepPart>& plan) {
-  std::uint32_t rows = 0;
-  for (const StepPart& part : plan) rows += part.rows();
-  std::uint32_t left = executor.max_rows() - rows;
-  for (StepPart& part : plan) {
-    if (!part.sequence->decodes()) continue;
-    const auto drafts = draft_for(*part.sequence, rows, left);
-    if (drafts.empty()) continue;
-    part.tokens.insert(part.tokens.end(), drafts.begin(), drafts.end());
-    part.drafts = static_cast<std::uint32_t>(drafts.size());
-    part.wanted = Wanted::all;
-    left -= part.drafts;
-  }
-}
-
-std::vector<Token> Scheduler::State::draft_for(Sequence& sequence, std::uint32_t step_rows, std::uint32_t most) {
-  Drafter* drafter = drafter_of(sequence);
-  most = std::min(
-      {most, sequence.request.max_tokens - sequence.generated() - 1, options.context_length - sequence.length() - 1});
-  if (drafter == nullptr || most == 0) return {};
-  const auto depth = std::min(most, governor.depth(sequence.kind_of_work, cost.relative_per_row(step_rows)));
-  if (depth == 0) return {};
-  auto drafts = drafter->draft(sequence.tokens, depth);
-  const auto is_unknown = [&](Token token) {
-    return token < 0 || std::cmp_greater_equal(token, executor.vocabulary());
-  };
-  drafts.erase(std::ranges::find_if(drafts, is_unknown), drafts.end());
-  drafts.resize(std::min<std::size_t>(drafts.size(), depth));
-  drafts.resize(std::min<std::size_t>(drafts.size(), room_for_drafts(sequence, drafts.size())));
-  return drafts;
-}
-
-Drafter* Scheduler::State::drafter_of(const Sequence& sequence) {
-  switch (sequence.request.drafting) {
-    case Drafting::off: return nullptr;
-    case Drafting::ngram: return &ngram_drafter;
-    case Drafting::model: return model_drafter.get();
-  }
-  return nullptr;
-}
-
-std::size_t Scheduler::State::room_for_drafts(Sequence& sequence, std::size_t drafts) {
-  const auto needed = pages_for(sequence.length() + static_cast<std::uint32_t>(drafts));
-  const auto held = static_cast<std::uint32_t>(sequence.pages.size());
-  if (needed > held && needed - held <= pool.free()) add_pages(sequence, needed - held);
-  return sequence.pages.size() * executor.page_tokens() - sequence.length();
 }
 
 }  // namespace molly::engine

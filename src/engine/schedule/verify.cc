@@ -48,7 +48,7 @@ void Scheduler::State::choose_tokens(const StepPart& part) {
     if (ending || !is_as_drafted) break;
   }
   sequence.computed = sequence.length() - 1;
-  if (part.drafts > 0) note_drafts(sequence, part.drafts, accepted, ending ? accepted : part.drafts);
+  if (part.drafts > 0) note_drafts(part, accepted, ending ? accepted : part.drafts);
   if (ending) finish(sequence, *ending);
 }
 
@@ -63,13 +63,12 @@ std::optional<FinishReason> Scheduler::State::append(Sequence& sequence, const C
   return is_at_end ? std::optional(FinishReason::length) : std::nullopt;
 }
 
-void Scheduler::State::note_drafts(Sequence& sequence, std::uint32_t drafted, std::uint32_t accepted,
-                                   std::uint32_t compared) {
-  sequence.timings.drafted_tokens += drafted;
-  sequence.timings.accepted_tokens += accepted;
-  counters.drafted_tokens += drafted;
-  counters.accepted_tokens += accepted;
-  if (compared > 0) governor.note(sequence.kind_of_work, compared, accepted);
+void Scheduler::State::note_drafts(const StepPart& part, std::uint32_t accepted, std::uint32_t compared) {
+  for (DraftTally* tally : {&part.sequence->timings.drafts, &counters.drafts}) {
+    (*tally)[part.draft_kind].drafted += part.drafts;
+    (*tally)[part.draft_kind].accepted += accepted;
+  }
+  if (compared > 0) governor.note(part.sequence->work, part.draft_kind, compared, accepted);
 }
 
 }  // namespace molly::engine

@@ -105,6 +105,30 @@ Result<std::string> prefetch_json(Engine& engine, std::string_view body) {
   return R"({"status":"accepted"})";
 }
 
+Result<std::string> push_draft_json(Engine& engine, std::string_view body) {
+  std::string channel;
+  std::uint64_t position = 0;
+  std::vector<Token> tokens;
+  wire::JsonReader in(body);
+  in.object([&](std::string_view key) {
+    if (key == "channel") {
+      channel = in.string();
+    } else if (key == "position") {
+      position = in.unsigned_integer(UINT32_MAX);
+    } else if (key == "tokens") {
+      in.array([&](std::uint32_t) {
+        tokens.push_back(static_cast<Token>(in.unsigned_integer(engine.vocabulary().size() - 1)));
+      });
+    } else {
+      in.fail("is not known here");
+    }
+  });
+  in.expect_end();
+  if (!in.ok()) return failure(ErrorCode::invalid_request, in.path() + " " + in.problem(), in.path());
+  engine.push_draft(std::move(channel), static_cast<std::uint32_t>(position), std::move(tokens));
+  return R"({"status":"accepted"})";
+}
+
 Result<std::string> remove_json(Engine& engine, std::string_view name) {
   if (auto removed = engine.remove_adapter(name); !removed) return std::unexpected(removed.error());
   return R"({"status":"removed"})";
@@ -165,6 +189,7 @@ Result<std::string> Api::post(std::string_view path, std::string_view body) {
   if (path == "/detokenize") return detokenize_json(engine_, body);
   if (path == "/apply-template") return apply_template_json(engine_, body);
   if (path == "/v1/chat/completions/input_tokens") return count_json(engine_, body);
+  if (path == "/drafts") return push_draft_json(engine_, body);
   if (path == "/adapters/prefetch") return prefetch_json(engine_, body);
   if (path == "/adapters") {
     const auto wanted = read_adapter_file(body);

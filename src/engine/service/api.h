@@ -17,6 +17,9 @@ namespace molly::engine {
 //   POST /adapters                        {"name","path"}: registers one; 409 when the name is taken
 //   POST /adapters/prefetch               {"name"}: will be wanted soon
 //   DELETE /adapters/NAME
+//   POST /drafts                          {"channel","position","tokens"}: guesses for the request with that
+//   draft_channel,
+//                                         from so many tokens of prompt and answer on; 200 also when it has ended
 //   POST /tokenize, /detokenize, /apply-template, /v1/chat/completions/input_tokens  as llama-server has them
 class Api {
  public:

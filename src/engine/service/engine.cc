@@ -5,13 +5,13 @@
 #include <condition_variable>
 #include <deque>
 #include <future>
-#include <limits>
 #include <map>
 #include <mutex>
 #include <thread>
 
-#include "base/text.h"
+#include "engine/service/draft_model.h"
 #include "engine/service/file_version.h"
+#include "engine/service/pool_pages.h"
 
 namespace molly::engine {
 namespace {
@@ -31,19 +31,6 @@ Result<std::unique_ptr<ChatTemplate>> read_template(const Model& model, const Vo
                              token_text(vocabulary, vocabulary.end()));
 }
 
-// One page for a sequence and one for an adapter are the least.
-Result<std::uint32_t> pages_of_pool(std::uint64_t pool_bytes, std::uint64_t page_bytes) {
-  constexpr std::uint64_t least = 2;
-  constexpr std::uint64_t most = std::numeric_limits<PageId>::max();
-  const std::uint64_t pages = pool_bytes / page_bytes;
-  if (pages >= least && pages <= most) return static_cast<std::uint32_t>(pages);
-  return failure(ErrorCode::invalid_request,
-                 "a pool of " + base::human_size(pool_bytes) + " has " + std::to_string(pages) + " pages of " +
-                     base::human_size(page_bytes) + ": it takes " + std::to_string(least) + " to " +
-                     std::to_string(most),
-                 "pool");
-}
-
 }  // namespace
 
 struct Engine::State {
@@ -56,6 +43,7 @@ struct Engine::State {
   std::unique_ptr<PagePool> pool;
   std::unique_ptr<PrefixTree> prefixes;
   std::unique_ptr<AdapterCache> adapters;
+  std::unique_ptr<DraftModel> draft_model;  // null: none
   std::unique_ptr<Scheduler> scheduler;
 
   mutable std::mutex mutex;
@@ -172,7 +160,7 @@ Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
   if (!chat_template) return std::unexpected(chat_template.error());
   state->chat_template = std::move(*chat_template);
   const std::size_t page = page_bytes(state->model->config(), options.page_tokens, options.kv_type);
-  const auto pages = pages_of_pool(options.pool_bytes, page);
+  const auto pages = pages_of_pool(options.pool_bytes, page, "pool");
   if (!pages) return std::unexpected(pages.error());
   auto forward = Forward::create(
       *state->model, *state->backend,
@@ -199,6 +187,12 @@ Result<std::unique_ptr<Engine>> Engine::start(const EngineOptions& options) {
   });
   state->scheduler =
       std::make_unique<Scheduler>(*state->forward, *state->pool, *state->prefixes, *state->adapters, options.schedule);
+  if (!options.draft_model.empty()) {
+    auto draft_model = DraftModel::open(options, *state->backend, *state->vocabulary);
+    if (!draft_model) return std::unexpected(draft_model.error());
+    state->draft_model = std::move(*draft_model);
+    state->scheduler->set_model_drafter(state->draft_model->take_drafter());
+  }
   state->thread = std::thread([s] { s->run(); });
   return std::unique_ptr<Engine>(new Engine(std::move(state)));
 }
@@ -225,6 +219,12 @@ void Engine::cancel(GenerationId id) {
   state_->post([s = state_.get(), id] {
     const auto found = s->scheduled.find(id);
     if (found != s->scheduled.end()) s->scheduler->cancel(found->second);
+  });
+}
+
+void Engine::push_draft(std::string channel, std::uint32_t position, std::vector<Token> tokens) {
+  state_->post([s = state_.get(), channel = std::move(channel), position, tokens = std::move(tokens)] {
+    s->scheduler->push_draft(channel, position, tokens);
   });
 }
 
@@ -282,6 +282,7 @@ std::vector<AdapterStatus> Engine::adapters() const {
 EngineStatus Engine::status() const {
   return state_->call([s = state_.get()] {
     return EngineStatus{.counters = s->scheduler->counters(),
+                        .step_cost = s->scheduler->step_cost(),
                         .adapters = s->adapters->counters(),
                         .running = s->scheduler->running(),
                         .waiting = s->scheduler->waiting(),

@@ -29,14 +29,17 @@ struct EngineOptions {
   std::uint32_t page_tokens = 64;
   KvType kv_type = KvType::f16;
   FactorType adapter_type = FactorType::f16;
-  std::uint64_t warm_bytes = 512ULL << 20;  // of adapters in host memory
-  std::uint32_t max_rows = 256;             // of one forward pass
+  std::uint64_t warm_bytes = 512ULL << 20;       // of adapters in host memory
+  std::uint32_t max_rows = 256;                  // of one forward pass
+  std::filesystem::path draft_model;             // with the same vocabulary, to guess what the model says; empty: none
+  std::uint64_t draft_pool_bytes = 64ULL << 20;  // keys and values of the draft model
   SchedulerOptions schedule;
 };
 
 // What /metrics and /health tell.
 struct EngineStatus {
   SchedulerCounters counters;
+  StepCost step_cost;
   AdapterCacheCounters adapters;
   std::uint32_t running = 0;
   std::uint32_t waiting = 0;
@@ -50,7 +53,7 @@ struct EngineStatus {
 // A model with its adapters, ready to generate: one thread of its own runs the scheduler. Thread-safe.
 class Engine {
  public:
-  // Errors as from Model::load and Forward::create. Blocks until the model is loaded.
+  // Errors as from Model::load, Forward::create and Vocabulary::can_draft_for. Blocks until the model is loaded.
   static Result<std::unique_ptr<Engine>> start(const EngineOptions& options);
   // Ends every generation (cancelled) and joins the thread.
   ~Engine();
@@ -60,6 +63,8 @@ class Engine {
   // The sink is called on the engine's thread, on_end or on_error last, also when the request is refused.
   GenerationId submit(GenerationRequest request);
   void cancel(GenerationId id);
+  // Guesses for the generation that has this draft channel. Does not wait; nothing happens when there is none.
+  void push_draft(std::string channel, std::uint32_t position, std::vector<Token> tokens);
 
   // Waits for the engine's thread, at most one step.
   Result<AdapterId> add_adapter(std::string name, const std::filesystem::path& file);

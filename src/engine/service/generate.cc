@@ -15,6 +15,18 @@ namespace asio = boost::asio;
 
 double seconds(std::chrono::nanoseconds duration) { return std::chrono::duration<double>(duration).count(); }
 
+void write_drafts(base::JsonWriter& json, const DraftTally& drafts) {
+  const DraftCounts all = total(drafts);
+  json.member("draft_n", all.drafted).member("draft_n_accepted", all.accepted);
+  json.key("drafts").begin_object();
+  for (const DraftKind kind : draft_kinds) {
+    if (drafts[kind].drafted == 0) continue;
+    json.key(to_string(kind)).begin_object();
+    json.member("n", drafts[kind].drafted).member("n_accepted", drafts[kind].accepted).end_object();
+  }
+  json.end_object();
+}
+
 // llama-server's name and figures where it has them.
 RawJson timings_json(const GenerationTimings& timings, const Usage& usage) {
   base::JsonWriter json;
@@ -25,8 +37,17 @@ RawJson timings_json(const GenerationTimings& timings, const Usage& usage) {
   json.member("prompt_per_second", rate(prompt, seconds(timings.prefill)));
   json.member("predicted_n", usage.completion_tokens).member("predicted_ms", 1e3 * seconds(timings.decode));
   json.member("predicted_per_second", rate(usage.completion_tokens, seconds(timings.decode)));
-  json.member("queued_ms", 1e3 * seconds(timings.queued)).member("draft_n", timings.drafted_tokens);
-  json.member("draft_n_accepted", timings.accepted_tokens).member("preemptions", timings.preemptions).end_object();
+  json.member("queued_ms", 1e3 * seconds(timings.queued)).member("preemptions", timings.preemptions);
+  write_drafts(json, timings.drafts);
+  json.end_object();
+  return {std::move(json).text()};
+}
+
+RawJson tokens_json(std::span<const Choice> tokens) {
+  base::JsonWriter json;
+  json.begin_array();
+  for (const Choice& choice : tokens) json.value(choice.token);
+  json.end_array();
   return {std::move(json).text()};
 }
 
@@ -146,6 +167,7 @@ Result<GenerationRequest> Generation::choice_of(const Request& request, const st
     out.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(parameters_.deadline_ms);
   }
   out.drafting = parameters_.drafting;
+  out.draft_channel = parameters_.draft_channel;
   out.task_class = parameters_.task_class;
   out.chooser = std::move(*chooser);
   out.sink = submitted_.sink(index, request.sampling.stop);
@@ -162,6 +184,7 @@ ChoiceDelta Generation::delta_of(std::size_t choice, Piece piece) {
                          : completion_logprobs(engine_.vocabulary(), piece.tokens, running.text_bytes);
   }
   if (parameters_.confidence) delta.extra.emplace_back("confidence", confidence(piece.tokens));
+  if (parameters_.return_tokens) delta.extra.emplace_back("tokens", tokens_json(piece.tokens));
   running.text_bytes += piece.text.size();
   delta.text = std::move(piece.text);
   return delta;

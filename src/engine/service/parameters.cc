@@ -18,17 +18,23 @@ void read_mix(JsonReader& in, Parameters& out) {
   });
 }
 
+constexpr auto drafting_names = std::to_array<std::pair<std::string_view, Drafting>>({
+    {"auto", Drafting::automatic},
+    {"off", Drafting::off},
+    {"ngram", Drafting::ngram},
+    {"model", Drafting::model},
+    {"base", Drafting::base},
+    {"pushed", Drafting::pushed},
+});
+
 void read_drafting(JsonReader& in, Parameters& out) {
-  const std::string kind = in.string();
-  if (kind == "off") {
-    out.drafting = Drafting::off;
-  } else if (kind == "ngram") {
-    out.drafting = Drafting::ngram;
-  } else if (kind == "model") {
-    out.drafting = Drafting::model;
-  } else {
-    in.fail("must be \"off\", \"ngram\" or \"model\"");
+  const std::string wanted = in.string();
+  for (const auto& [name, drafting] : drafting_names) {
+    if (name != wanted) continue;
+    out.drafting = drafting;
+    return;
   }
+  in.fail(R"(must be "auto", "off", "ngram", "model", "base" or "pushed")");
 }
 
 void read_breakers(JsonReader& in, Parameters& out) {
@@ -60,6 +66,8 @@ constexpr auto extras = std::to_array<Extra>({
     {"priority", [](JsonReader& in, Parameters& out) { out.priority = static_cast<std::int32_t>(in.integer()); }},
     {"deadline_ms", [](JsonReader& in, Parameters& out) { out.deadline_ms = in.unsigned_integer(86'400'000); }},
     {"drafting", read_drafting},
+    {"draft_channel", [](JsonReader& in, Parameters& out) { out.draft_channel = in.string(); }},
+    {"return_tokens", [](JsonReader& in, Parameters& out) { out.return_tokens = in.boolean(); }},
     {"task_class", [](JsonReader& in, Parameters& out) { out.task_class = in.string(); }},
     {"confidence", [](JsonReader& in, Parameters& out) { out.confidence = in.boolean(); }},
     {"chat_template_kwargs", [](JsonReader& in, Parameters& out) { out.template_variables = std::string(in.raw()); }},
@@ -187,6 +195,9 @@ Result<Parameters> read_parameters(const Request& request) {
     return failure(ErrorCode::unsupported_parameter, "this kind of response_format is not known", "response_format");
   }
   if (!request.tools.empty()) return failure(ErrorCode::unsupported_parameter, "the engine calls no tools", "tools");
+  if (out.return_tokens && !request.stream) {
+    return failure(ErrorCode::unsupported_parameter, "tokens are returned in streams only", "return_tokens");
+  }
   out.logprobs = request.sampling.logprobs.value_or(false) || request.sampling.top_logprobs.has_value();
   out.sampling.logprobs = out.logprobs;
   out.echo = request.echo.value_or(false);

@@ -19,7 +19,10 @@ namespace molly::engine {
 //   member         for fairness between members
 //   priority       whole number, higher first
 //   deadline_ms    from now on
-//   drafting       "off", "ngram" or "model"
+//   drafting       where guesses may come from: "auto" (where they pay best), "off", "ngram" (the text itself), "model"
+//                  (--draft-model), "base" (the base without the adapter) or "pushed"; the answer is the same
+//   draft_channel  a name, hard to guess, by which guesses may be sent to POST /drafts while the answer is made
+//   return_tokens  true: the tokens of each chunk of a stream, as "tokens"
 //   task_class     for the governor of drafting
 //   confidence     true: token-level confidence in the answer's extra members
 struct Parameters {
@@ -29,7 +32,9 @@ struct Parameters {
   std::string member;
   std::int32_t priority = 0;
   std::uint64_t deadline_ms = 0;  // 0: none
-  Drafting drafting = Drafting::off;
+  Drafting drafting = Drafting::automatic;
+  std::string draft_channel;
+  bool return_tokens = false;
   std::string task_class;
   bool confidence = false;
   bool echo = false;

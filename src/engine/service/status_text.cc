@@ -26,6 +26,15 @@ void metric(std::string& out, std::string_view name, std::string_view kind, std:
                  value);
 }
 
+template <class Value>
+void metric_by_source(std::string& out, std::string_view name, std::string_view help, Value value_of) {
+  std::format_to(std::back_inserter(out), "# HELP molly_engine_{0} {1}\n# TYPE molly_engine_{0} counter\n", name, help);
+  for (const DraftKind kind : draft_kinds) {
+    std::format_to(std::back_inserter(out), "molly_engine_{}{{source=\"{}\"}} {}\n", name, to_string(kind),
+                   value_of(kind));
+  }
+}
+
 }  // namespace
 
 std::string metrics_text(const EngineStatus& status) {
@@ -36,8 +45,12 @@ std::string metrics_text(const EngineStatus& status) {
   metric(out, "prompt_tokens_total", "counter", "tokens of prompts", counters.prompt_tokens);
   metric(out, "cached_tokens_total", "counter", "tokens of prompts found in the cache", counters.cached_tokens);
   metric(out, "generated_tokens_total", "counter", "generated tokens", counters.generated_tokens);
-  metric(out, "drafted_tokens_total", "counter", "drafted tokens", counters.drafted_tokens);
-  metric(out, "accepted_tokens_total", "counter", "drafted tokens that were right", counters.accepted_tokens);
+  metric_by_source(out, "drafted_tokens_total", "drafted tokens",
+                   [&](DraftKind kind) { return counters.drafts[kind].drafted; });
+  metric_by_source(out, "accepted_tokens_total", "drafted tokens that were right",
+                   [&](DraftKind kind) { return counters.drafts[kind].accepted; });
+  metric_by_source(out, "draft_seconds_total", "time that drafting took",
+                   [&](DraftKind kind) { return std::chrono::duration<double>(counters.draft_time[kind]).count(); });
   metric(out, "preemptions_total", "counter", "sequences set back for want of pages", counters.preemptions);
   metric(out, "finished_total", "counter", "generations that ended well", counters.finished);
   metric(out, "failed_total", "counter", "generations that ended with an error", counters.failed);
@@ -45,6 +58,8 @@ std::string metrics_text(const EngineStatus& status) {
   metric(out, "adapter_promotions_total", "counter", "adapters copied into the pool", status.adapters.promotions);
   metric(out, "adapter_loads_total", "counter", "adapters read from files", status.adapters.loads);
   metric(out, "adapter_evictions_total", "counter", "adapters taken out of the pool", status.adapters.evictions);
+  metric(out, "step_milliseconds", "gauge", "a forward pass of one token", status.step_cost.share(1));
+  metric(out, "row_milliseconds", "gauge", "one more token in a forward pass", status.step_cost.per_row());
   metric(out, "running", "gauge", "sequences that run", status.running);
   metric(out, "waiting", "gauge", "sequences that wait", status.waiting);
   metric(out, "pages", "gauge", "pages of the pool", status.pages);

@@ -45,6 +45,12 @@ class Overlay {
 // A list of candidates with what llama.cpp's samplers make of it.
 class Candidates {
  public:
+  Candidates() = default;
+  // What it holds is of one choice, and no part of a chooser's state.
+  Candidates(const Candidates&) {}
+  Candidates& operator=(const Candidates&) = delete;
+  ~Candidates() = default;
+
   void take_all(std::span<const float> logits) {
     data_.resize(logits.size());
     for (std::size_t at = 0; at < logits.size(); ++at) data_[at] = {static_cast<Token>(at), logits[at], 0.0F};
@@ -102,6 +108,12 @@ class Chooser final : public TokenChooser {
     if (logprobs_ && !logits.empty()) tell_logprobs(choice, logits);
     accept(choice.token);
     return choice;
+  }
+
+  std::unique_ptr<TokenChooser> clone() const override {
+    auto copy = std::make_unique<Chooser>(*this);
+    copy->logprobs_ = false;
+    return copy;
   }
 
  private:

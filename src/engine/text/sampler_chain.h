@@ -11,7 +11,17 @@ namespace molly::engine {
 struct FreeSampler {
   void operator()(llama_sampler* sampler) const { ::llama_sampler_free(sampler); }
 };
-using OwnedSampler = std::unique_ptr<llama_sampler, FreeSampler>;
+
+// A copy goes on from the same state, random numbers included.
+class OwnedSampler : public std::unique_ptr<llama_sampler, FreeSampler> {
+ public:
+  using unique_ptr::unique_ptr;
+  OwnedSampler(const OwnedSampler& other) : unique_ptr(other ? ::llama_sampler_clone(other.get()) : nullptr) {}
+  OwnedSampler(OwnedSampler&&) = default;
+  OwnedSampler& operator=(const OwnedSampler& other) { return *this = OwnedSampler(other); }
+  OwnedSampler& operator=(OwnedSampler&&) = default;
+  ~OwnedSampler() = default;
+};
 
 // What looks at the tokens so far. It comes before everything that leaves candidates out.
 bool has_penalties(const SamplingSettings& settings);

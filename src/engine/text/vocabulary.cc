@@ -3,6 +3,7 @@
 #include <llama.h>
 
 #include <algorithm>
+#include <format>
 #include <limits>
 #include <mutex>
 #include <stdexcept>
@@ -138,14 +139,26 @@ std::optional<Token> Vocabulary::end() const { return present(::llama_vocab_eos(
 
 const llama_vocab* Vocabulary::handle() const { return ::llama_model_get_vocab(model_); }
 
-bool Vocabulary::same_as(const Vocabulary& other) const {
-  if (size() != other.size() || !std::ranges::equal(end_tokens_, other.end_tokens_)) return false;
-  for (Token token = 0; token < static_cast<Token>(size()); ++token) {
-    const std::string_view mine = ::llama_vocab_get_text(handle(), token);
-    if (mine != ::llama_vocab_get_text(other.handle(), token)) return false;
-    if (::llama_vocab_get_attr(handle(), token) != ::llama_vocab_get_attr(other.handle(), token)) return false;
+Result<void> Vocabulary::can_draft_for(const Vocabulary& other) const {
+  const auto common = std::min(size(), other.size());
+  if (std::max(size(), other.size()) - common > max_padding) {
+    return failure(ErrorCode::invalid_request,
+                   std::format("the vocabularies have {} and {} tokens", size(), other.size()));
   }
-  return true;
+  for (Token token = 0; token < static_cast<Token>(common); ++token) {
+    const std::string_view mine = ::llama_vocab_get_text(handle(), token);
+    const std::string_view theirs = ::llama_vocab_get_text(other.handle(), token);
+    if (mine != theirs) {
+      return failure(ErrorCode::invalid_request,
+                     std::format("the vocabularies differ first in token {}: '{}' and '{}'", token, mine, theirs));
+    }
+    if (::llama_vocab_get_attr(handle(), token) != ::llama_vocab_get_attr(other.handle(), token)) {
+      return failure(ErrorCode::invalid_request,
+                     std::format("the vocabularies differ first in what token {} ('{}') is for", token, mine));
+    }
+  }
+  if (std::ranges::equal(end_tokens_, other.end_tokens_)) return {};
+  return failure(ErrorCode::invalid_request, "the vocabularies have different end tokens");
 }
 
 }  // namespace molly::engine

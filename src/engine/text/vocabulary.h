@@ -45,8 +45,11 @@ class Vocabulary {
   std::optional<Token> beginning() const;
   std::optional<Token> end() const;
   const llama_vocab* handle() const;
-  // Equal vocabularies draft for each other: same size, same text for every token.
-  bool same_as(const Vocabulary& other) const;
+  // Whether models of the two can draft for each other: same text and kind for every token, same end tokens. Else the
+  // sentence says which is the first that differs. Models of one family are padded differently: up to max_padding more
+  // tokens at the end do not matter.
+  Result<void> can_draft_for(const Vocabulary& other) const;
+  static constexpr std::uint32_t max_padding = 256;
 
  private:
   explicit Vocabulary(llama_model* model);

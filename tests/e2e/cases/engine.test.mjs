@@ -46,6 +46,59 @@ test('drafting changes nothing at temperature zero', async () => {
   assert.equal(drafted.choices[0].message.content, plain.choices[0].message.content);
 });
 
+test('with the same seed drafting changes nothing at any temperature', async () => {
+  const ask = async (drafting) => (await chat({ drafting, messages: [{ role: 'user', content: 'one two three one two three' }], max_tokens: 40, temperature: 1.2, seed: 7 })).json();
+  const plain = await ask('off');
+  assert.deepEqual(plain.timings.drafts, {});
+  for (const drafting of ['auto', 'ngram', 'model', 'base']) assert.equal((await ask(drafting)).choices[0].message.content, plain.choices[0].message.content);
+});
+
+// The streamed tokens of one answer, with what each chunk brought told to `onTokens`.
+async function streamTokens(body, onTokens = () => {}) {
+  const answer = await new Promise((resolve, reject) => engine.request('POST', '/v1/completions', {}, resolve).on('error', reject).end(JSON.stringify({ ...body, stream: true, return_tokens: true, stream_options: { include_usage: true } })));
+  const out = { tokens: [], timings: null };
+  let rest = '';
+  for await (const bytes of answer.setEncoding('utf8')) {
+    const lines = (rest + bytes).split('\n');
+    rest = lines.pop();
+    for (const line of lines.filter((one) => one.startsWith('data: {'))) {
+      const chunk = JSON.parse(line.slice(6));
+      out.timings = chunk.timings ?? out.timings;
+      out.tokens.push(...(chunk.choices?.[0]?.tokens ?? []));
+      await onTokens(out.tokens);
+    }
+  }
+  return out;
+}
+
+test('guesses may be sent while the answer is made, and are counted by source', async () => {
+  const { tokens: prompt } = (await call('POST', '/tokenize', { content: 'A story about a fox and a hen.' })).json();
+  const body = { prompt, max_tokens: 60, temperature: 0, ignore_eos: true };
+  const plain = await streamTokens({ ...body, drafting: 'off' });
+  let sent = false;
+  const push = async (tokens) => {
+    if (sent || tokens.length === 0) return;
+    sent = true;
+    const answer = await call('POST', '/drafts', { channel: 'fox', position: prompt.length + tokens.length, tokens: plain.tokens.slice(tokens.length) });
+    assert.equal(answer.status, 200);
+  };
+  const drafted = await streamTokens({ ...body, drafting: 'pushed', draft_channel: 'fox' }, push);
+  assert.deepEqual(drafted.tokens, plain.tokens);
+  assert.ok(drafted.timings.drafts.pushed.n_accepted > 5, JSON.stringify(drafted.timings));
+  assert.match((await call('GET', '/metrics')).text, /^molly_engine_accepted_tokens_total\{source="pushed"\} [1-9]/m);
+});
+
+test('guesses for nobody, and none that are tokens', async () => {
+  assert.equal((await call('POST', '/drafts', { channel: 'nobody', position: 3, tokens: [1, 2] })).status, 200);
+  for (const body of [{ channel: 'fox', position: 3, tokens: [-1] }, { channel: 'fox', position: 3, tokens: [1e9] }, { channel: 'fox', colour: 1 }, { channel: 7 }]) {
+    assert.equal((await call('POST', '/drafts', body)).status, 400);
+  }
+});
+
+test('tokens are returned in streams only', async () => {
+  assert.match((await chat({ return_tokens: true })).json().error.message, /streams/);
+});
+
 test('a JSON schema binds the output', async () => {
   const schema = { type: 'object', additionalProperties: false, required: ['mood'], properties: { mood: { enum: ['calm', 'busy'] } } };
   const answer = await chat({ max_tokens: 60, response_format: { type: 'json_schema', json_schema: { name: 'state', schema } } });

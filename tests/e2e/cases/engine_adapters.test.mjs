@@ -35,6 +35,11 @@ test('a mix with one weight of one is that adapter, with weight zero the base', 
   assert.equal(await engine.text({ adapter_mix: { red: 0.5, blue: 0.5 } }), mixed);
 });
 
+test('the base may guess for an adapter, and the answer is the same', async () => {
+  const plain = await engine.text({ adapter: 'red', max_tokens: 40, drafting: 'off' });
+  for (const drafting of ['auto', 'base']) assert.equal(await engine.text({ adapter: 'red', max_tokens: 40, drafting }), plain);
+});
+
 test('adapters of different ranks run in one batch and answer as they do alone', async () => {
   const names = [null, 'red', 'green', 'blue', 'wide'];
   const more = (name) => (name ? { adapter: name } : {});
