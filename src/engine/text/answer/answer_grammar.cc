@@ -13,6 +13,7 @@ namespace molly::engine {
 namespace {
 
 constexpr std::string_view break_between = "[ \\n]{0,4}";  // models put up to two line breaks behind their reasoning
+constexpr int most_calls = 64;
 
 // One character of a class, spelled so that no character means anything else.
 std::string class_member(char c) { return std::format("\\x{:02X}", static_cast<unsigned char>(c)); }
@@ -89,48 +90,66 @@ Result<std::string> arguments_symbol(GrammarRules& rules, const CallableTool& to
   return rules.json("object");
 }
 
-std::string spelled(GrammarRules& rules, const Steps& steps, const std::string& tool) {
-  std::string text;
-  for (const Step& step : steps) {
-    switch (step.kind) {
-      case Step::Kind::space: text += rules.json("ws"); break;
-      case Step::Kind::text: text += grammar_literal(step.text); break;
-      case Step::Kind::quoted_name: text += grammar_literal(base::json_string(tool)); break;
-      case Step::Kind::plain_name: text += grammar_literal(tool); break;
-      case Step::Kind::word: text += "[a-zA-Z0-9]{1,40}"; break;
-      case Step::Kind::optional: text += "(" + spelled(rules, step.group, tool) + ")?"; break;
+// Models write calls without more white space than this.
+constexpr std::string_view usual_space = "[ \\n]?";
+
+class CallGrammar {
+ public:
+  // `space` is the GBNF for white space around the parts of a call.
+  CallGrammar(GrammarRules& rules, const CallFormat& format, std::string space)
+      : rules_(rules), format_(format), space_(std::move(space)) {}
+
+  Result<std::string> calls(const AnswerRules& wanted) {
+    const auto call = one_call(wanted.callable);
+    if (!call) return call;
+    const std::string mark = grammar_literal(format_.mark) + (format_.may_lack_mark ? "? " : " ");
+    const std::string begin = mark + spelled(format_.opening, {});
+    const std::string end = " " + spelled(format_.closing, {});
+    const bool several = wanted.several_calls && format_.several;
+    if (!format_.separator.empty()) {
+      const std::string more = several ? further(spelled(format_.separator, {}) + *call) : "";
+      return rules_.add("calls", begin + *call + more + end);
     }
-    text += ' ';
+    const std::string more = several ? further(space_ + " " + begin + *call + end) : "";
+    return rules_.add("calls", begin + *call + end + more);
   }
-  return text;
-}
 
-Result<std::string> one_call(GrammarRules& rules, const CallFormat& format, std::span<const CallableTool> tools) {
-  std::string alternatives;
-  for (const CallableTool& tool : tools) {
-    const auto arguments = arguments_symbol(rules, tool);
-    if (!arguments) return arguments;
-    alternatives += alternatives.empty() ? "" : " | ";
-    alternatives += spelled(rules, format.head, tool.name) + *arguments + " " + spelled(rules, format.tail, tool.name);
-  }
-  return rules.add("call", alternatives);
-}
+ private:
+  static std::string further(const std::string& call) { return std::format(" ({}){{0,{}}}", call, most_calls - 1); }
 
-Result<std::string> calls_symbol(GrammarRules& rules, const AnswerForm& form, const AnswerRules& wanted) {
-  const CallFormat& format = *form.calls;
-  const auto call = one_call(rules, format, wanted.callable);
-  if (!call) return call;
-  const std::string mark = grammar_literal(format.mark) + (format.may_lack_mark ? "? " : " ");
-  const std::string begin = mark + spelled(rules, format.opening, {});
-  const std::string end = " " + spelled(rules, format.closing, {});
-  const bool several = wanted.several_calls && format.several;
-  if (!format.separator.empty()) {
-    const std::string more = several ? std::format(" ({}{})*", spelled(rules, format.separator, {}), *call) : "";
-    return rules.add("calls", begin + *call + more + end);
+  std::string spelled(const Steps& steps, const std::string& tool) const {
+    std::string text;
+    for (const Step& step : steps) text += spelled(step, tool) + " ";
+    return text;
   }
-  const std::string more = several ? std::format(" ({} {}{}{})*", rules.json("ws"), begin, *call, end) : "";
-  return rules.add("calls", begin + *call + end + more);
-}
+
+  std::string spelled(const Step& step, const std::string& tool) const {
+    switch (step.kind) {
+      case Step::Kind::space: return space_;
+      case Step::Kind::text: return grammar_literal(step.text);
+      case Step::Kind::quoted_name: return grammar_literal(base::json_string(tool));
+      case Step::Kind::plain_name: return grammar_literal(tool);
+      case Step::Kind::word: return "[a-zA-Z0-9]{1,40}";
+      case Step::Kind::optional: break;
+    }
+    return "(" + spelled(step.group, tool) + ")?";
+  }
+
+  Result<std::string> one_call(std::span<const CallableTool> tools) {
+    std::string alternatives;
+    for (const CallableTool& tool : tools) {
+      const auto arguments = arguments_symbol(rules_, tool);
+      if (!arguments) return arguments;
+      if (!alternatives.empty()) alternatives += " | ";
+      alternatives += spelled(format_.head, tool.name) + *arguments + " " + spelled(format_.tail, tool.name);
+    }
+    return rules_.add("call", alternatives);
+  }
+
+  GrammarRules& rules_;
+  const CallFormat& format_;
+  std::string space_;
+};
 
 Result<std::string> content_symbol(GrammarRules& rules, const std::string& schema) {
   auto symbol = schema_symbol(rules, schema, "answer");
@@ -144,7 +163,7 @@ Result<std::string> answer_grammar(const AnswerForm& form, const AnswerRules& wa
   GrammarRules rules;
   std::string body;
   if (form.calls != nullptr && !wanted.callable.empty()) {
-    const auto calls = calls_symbol(rules, form, wanted);
+    const auto calls = CallGrammar(rules, *form.calls, std::string(usual_space)).calls(wanted);
     if (!calls) return calls;
     body = *calls;
   }
@@ -161,7 +180,9 @@ Result<std::string> answer_grammar(const AnswerForm& form, const AnswerRules& wa
 
 Result<std::string> calls_grammar(const AnswerForm& form, const AnswerRules& wanted) {
   GrammarRules rules;
-  const auto calls = calls_symbol(rules, form, wanted);
+  // Where a beginning without a mark is known late, it stands already, laid out as the model likes.
+  const std::string space = form.calls->may_lack_mark ? rules.json("ws") : std::string(usual_space);
+  const auto calls = CallGrammar(rules, *form.calls, space).calls(wanted);
   if (!calls) return calls;
   rules.add("root", *calls);
   return rules.text();

@@ -47,11 +47,11 @@ bool CallSplitter::advance(std::vector<AnswerPart>& parts) {
 }
 
 bool CallSplitter::pass_text(std::vector<AnswerPart>& parts) {
-  const std::size_t mark = held_.find(format_.mark);
-  if (mark != std::string::npos) return begin_call(mark, parts);
   const std::size_t first = held_.find_first_not_of(white_space);
   if (only_space_ && first == std::string::npos) return false;
   if (format_.may_lack_mark && nothing_said_ && held_[first] == '{') return begin_call(std::string::npos, parts);
+  const std::size_t mark = held_.find(format_.mark);
+  if (mark != std::string::npos) return begin_call(mark, parts);
   const std::size_t keep = possible_beginning(held_, format_.mark);
   if (!only_space_ || first < held_.size() - keep) release(held_.size() - keep, parts);
   return false;
