@@ -4,17 +4,13 @@
 
 #include "base/os/process.h"
 #include "base/os/processors.h"
+#include "gguf/tool_call_form.h"
 #include "sizing/engine_fit.h"
 
 namespace molly::targets {
 namespace {
 
 constexpr std::uint32_t usual_parallel = 4;
-
-bool template_mentions_tools(const std::string& chat_template) {
-  // Templates name the variable `tools`; one that only renders messages of role "tool" does not.
-  return chat_template.find("tools") != std::string::npos;
-}
 
 std::uint32_t trained_context(const gguf::ModelFile& header) {
   constexpr std::uint64_t most = 1U << 30;
@@ -50,7 +46,7 @@ void plan_process(const gguf::ModelFile& header, const ModelSettings& settings, 
   plan.threads = plan.engine->threads;
 }
 
-// The engine renders no tools yet, so a model that can use them keeps llama-server unless the owner says otherwise.
+// A model that calls tools in a form that the engine does not know keeps llama-server unless the owner says otherwise.
 Result<ModelServer> choose_server(const gguf::ModelFile& header, const ModelEntry& model,
                                   const ModelSettings& settings) {
   if (settings.runtime == ModelRuntime::llama_server) return ModelServer::llama_server;
@@ -61,13 +57,15 @@ Result<ModelServer> choose_server(const gguf::ModelFile& header, const ModelEntr
     if (!unfit) return ModelServer::molly_engine;
     return failure(ErrorCode::invalid_request, "molly-engine cannot serve it: " + *unfit, "runtime");
   }
-  const bool better = !unfit && !template_mentions_tools(header.chat_template);
-  return better ? ModelServer::molly_engine : ModelServer::llama_server;
+  const bool knows_calls = gguf::tool_call_form(header.chat_template) != gguf::ToolCallForm::other;
+  return !unfit && knows_calls ? ModelServer::molly_engine : ModelServer::llama_server;
 }
 
 wire::ParameterSupport support_of(const gguf::ModelFile& header, const ModelEntry& model, ModelServer server) {
   wire::ParameterSupport support;
-  support.tools = server == ModelServer::llama_server && template_mentions_tools(header.chat_template);
+  const gguf::ToolCallForm form = gguf::tool_call_form(header.chat_template);
+  const bool knows_calls = server == ModelServer::llama_server || form != gguf::ToolCallForm::other;
+  support.tools = form != gguf::ToolCallForm::none && knows_calls;
   support.best_of = false;
   support.suffix = false;
   support.echo = false;

@@ -66,11 +66,12 @@ export class EngineProcess {
     return (await this.call('GET', '/adapters')).json().adapters;
   }
 
-  /** Resolves to the exit code. */
-  async stop() {
+  /** Resolves to the exit code. A second signal, after `patience` milliseconds, ends what still runs. */
+  async stop({ patience = 100 } = {}) {
     this.child.kill('SIGTERM');
-    setTimeout(() => this.child.kill('SIGTERM'), 100);
+    const second = setTimeout(() => this.child.kill('SIGTERM'), patience);
     await within(10_000, this.exited, 'the exit of the engine');
+    clearTimeout(second);
     fs.rmSync(this.folder, { recursive: true, force: true });
     return this.exit.code;
   }

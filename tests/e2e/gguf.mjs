@@ -3,7 +3,10 @@ import fs from 'node:fs';
 
 const SIZES = { 0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8 };
 
-/** { architecture, tensors: Map(name -> [columns, rows]) } of a GGUF file. */
+/**
+ * { architecture, tensors: Map(name -> [columns, rows]), chatTemplate: { begin, end }, end } of a GGUF file; places are
+ * byte positions, of the template with its length before it.
+ */
 export function readHeader(file) {
   const bytes = fs.readFileSync(file);
   let at = 8;
@@ -22,10 +25,14 @@ export function readHeader(file) {
   const tensorCount = u64();
   const keys = u64();
   let architecture = '';
+  let chatTemplate = null;
   for (let i = 0; i < keys; ++i) {
     const key = text();
-    const read = value(u32());
+    const type = u32();
+    const begin = at;
+    const read = value(type);
     if (key === 'general.architecture') architecture = read;
+    if (key === 'tokenizer.chat_template') chatTemplate = { begin, end: at };
   }
   const tensors = new Map();
   for (let i = 0; i < tensorCount; ++i) {
@@ -34,7 +41,21 @@ export function readHeader(file) {
     at += 12; // type and offset
     tensors.set(name, dimensions);
   }
-  return { architecture, tensors };
+  return { architecture, tensors, chatTemplate, end: at };
+}
+
+const ALIGNMENT = 32;
+const aligned = (bytes) => Math.ceil(bytes / ALIGNMENT) * ALIGNMENT;
+
+/** Writes a copy of a model that has a chat template, with another one. */
+export function writeWithTemplate(file, base, template) {
+  const { chatTemplate, end } = readHeader(base);
+  const bytes = fs.readFileSync(base);
+  const text = Buffer.from(template);
+  const length = Buffer.alloc(8);
+  length.writeBigUInt64LE(BigInt(text.length));
+  const header = Buffer.concat([bytes.subarray(0, chatTemplate.begin), length, text, bytes.subarray(chatTemplate.end, end)]);
+  fs.writeFileSync(file, Buffer.concat([header, Buffer.alloc(aligned(header.length) - header.length), bytes.subarray(aligned(end))]));
 }
 
 // A repeatable stream of numbers around zero.
@@ -87,7 +108,6 @@ export function writeAdapter(file, base, { rank = 4, seed = 1, strength = 1, arc
   alpha.writeFloatLE(rank);
   parts.push(alpha);
   let offset = 0;
-  const aligned = (bytes) => Math.ceil(bytes / 32) * 32;
   for (const { name, dimensions, numbers } of factors) {
     text(name);
     u32(2);

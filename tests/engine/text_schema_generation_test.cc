@@ -4,15 +4,13 @@
 #include <cmath>
 #include <format>
 #include <functional>
-#include <random>
 #include <regex>
 #include <set>
 
 #include "engine/text/json_schema.h"
 #include "engine/text/json_value.h"
-#include "engine/text/sampler.h"
 #include "engine/text/utf8.h"
-#include "text_model.h"
+#include "random_writer.h"
 
 // A model that knows nothing, held by the grammar of a schema: whatever it writes must be what the schema allows.
 namespace molly::engine {
@@ -22,55 +20,12 @@ using Kind = wire::JsonReader::Kind;
 using Check = std::function<bool(const JsonValue&)>;
 
 constexpr std::uint32_t rounds = 50;
-constexpr int free_tokens = 12;
-constexpr int most_tokens = 1500;
-
-// How much a token helps to come to an end.
-float urge_to_end(Token token) {
-  const Vocabulary& vocabulary = embedded_vocabulary();
-  if (vocabulary.is_end(token)) return 200;
-  const std::string piece = vocabulary.piece(token);
-  if (piece == "\"" || piece == "}" || piece == "]") return 100;
-  if (piece == ":" || piece == ",") return 60;
-  if (piece == "{" || piece == "[") return 10;
-  return piece.size() == 1 && piece[0] > ' ' ? 40.0F : 0.0F;
-}
-
-const std::vector<float>& urges() {
-  static const std::vector<float> all = [] {
-    std::vector<float> values;
-    for (std::uint32_t token = 0; token < embedded_vocabulary().size(); ++token) {
-      values.push_back(urge_to_end(static_cast<Token>(token)));
-    }
-    return values;
-  }();
-  return all;
-}
-
-std::string written(const std::string& grammar, std::uint32_t seed) {
-  auto made =
-      make_chooser(embedded_vocabulary(), {.top_k = 0, .top_p = 1, .min_p = 0, .seed = seed, .grammar = grammar}, {});
-  if (!made) return "no chooser: " + made.error().message;
-  std::mt19937 random(seed);
-  std::normal_distribution<float> normal(0, 3);
-  std::string text;
-  for (int count = 0; count < most_tokens; ++count) {
-    std::vector<float> logits(urges().size());
-    for (std::size_t at = 0; at < logits.size(); ++at) {
-      logits[at] = normal(random) + (count < free_tokens ? 0.0F : urges()[at]);
-    }
-    const Choice choice = (*made)->choose(logits);
-    if (choice.end_of_generation) return text;
-    text += embedded_vocabulary().piece(choice.token);
-  }
-  return text + " ... and so on";
-}
 
 void expect_written(std::string_view schema, const Check& allowed) {
   const auto grammar = grammar_of_schema(schema);
   ASSERT_TRUE(grammar) << schema << grammar.error().field << grammar.error().message;
   for (std::uint32_t seed = 0; seed < rounds; ++seed) {
-    const std::string text = written(*grammar, seed);
+    const std::string text = written({.grammar = *grammar}, seed);
     const auto value = parse_json(text);
     ASSERT_TRUE(value || value.error().message == "is given twice") << schema << "\n" << text << "\n" << *grammar;
     if (!value) continue;

@@ -10,7 +10,8 @@
 
 namespace molly::engine {
 
-// The engine's HTTP interface: OpenAI's endpoints with the fields of parameters.h, and
+// The engine's HTTP interface: OpenAI's endpoints with the fields of parameters.h, tools (called in the form of the
+// model's chat template), reasoning as reasoning_content, and
 //   GET  /health                          200; Loading answers before the model is there
 //   GET  /metrics                         Prometheus
 //   GET  /adapters                        all adapters with their states

@@ -112,7 +112,7 @@ asio::awaitable<void> Api::embed(http::Exchange& exchange) {
     one.prompt = engine_.vocabulary().tokenize(request->texts[i], SpecialTokens::as_text, Beginning::as_model_wants);
     one.pooling = request->pooling;
     one.adapters = *adapters;
-    one.sink = submitted.sink(i, {});
+    one.sink = submitted.sink(i, std::make_shared<AnswerForm>(), {});
     tokens += one.prompt.size();
     submitted.add(std::move(one));
   }

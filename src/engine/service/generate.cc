@@ -51,6 +51,11 @@ RawJson tokens_json(std::span<const Choice> tokens) {
   return {std::move(json).text()};
 }
 
+molly::FinishReason finish_of(FinishReason reason, bool has_called) {
+  if (reason == FinishReason::length) return molly::FinishReason::length;
+  return has_called ? molly::FinishReason::tool_calls : molly::FinishReason::stop;
+}
+
 // [1,2,3], or [[1,2],[3]].
 Result<std::vector<std::vector<Token>>> token_prompts(const RawJson& text, std::uint32_t vocabulary) {
   std::vector<std::vector<Token>> out;
@@ -70,41 +75,51 @@ Result<std::vector<std::vector<Token>>> token_prompts(const RawJson& text, std::
   return failure(ErrorCode::invalid_request, "prompt" + in.path() + " " + in.problem(), "prompt");
 }
 
-Result<std::vector<std::vector<Token>>> chat_prompt(const Engine& engine, const Request& request,
-                                                    const Parameters& parameters) {
+}  // namespace
+
+Result<std::string> render_chat(const Engine& engine, const Request& request, const Parameters& parameters) {
   if (engine.chat_template() == nullptr) {
     return failure(ErrorCode::unsupported_parameter, "this model has no chat template: use /v1/completions",
                    "messages");
   }
-  const auto prompt = engine.chat_template()->render(request, {.extra_json = parameters.template_variables});
-  if (!prompt) return std::unexpected(prompt.error());
-  return std::vector<std::vector<Token>>{
-      engine.vocabulary().tokenize(*prompt, SpecialTokens::parsed, Beginning::as_model_wants)};
+  return engine.chat_template()->render(
+      request, {.with_tools = tells_tools(request), .extra_json = parameters.template_variables});
 }
 
-}  // namespace
-
-Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, const Request& request,
-                                                      const Parameters& parameters) {
-  if (request.endpoint == Endpoint::chat) return chat_prompt(engine, request, parameters);
-  if (!request.token_prompt.text.empty()) return token_prompts(request.token_prompt, engine.vocabulary().size());
-  std::vector<std::vector<Token>> out;
-  out.reserve(request.prompts.size());
-  for (const std::string& prompt : request.prompts) {
-    out.push_back(engine.vocabulary().tokenize(prompt, SpecialTokens::parsed, Beginning::as_model_wants));
+Result<Prompts> read_prompts(const Engine& engine, const Request& request, const Parameters& parameters) {
+  const auto tokens_of = [&](const std::string& prompt) {
+    return engine.vocabulary().tokenize(prompt, SpecialTokens::parsed, Beginning::as_model_wants);
+  };
+  Prompts out;
+  if (request.endpoint == Endpoint::chat) {
+    auto chat = render_chat(engine, request, parameters);
+    if (!chat) return std::unexpected(chat.error());
+    out.tokens.push_back(tokens_of(*chat));
+    out.chat = *std::move(chat);
+    return out;
   }
-  if (out.empty()) return failure(ErrorCode::invalid_request, "prompt is required", "prompt");
+  if (!request.token_prompt.text.empty()) {
+    auto tokens = token_prompts(request.token_prompt, engine.vocabulary().size());
+    if (!tokens) return std::unexpected(tokens.error());
+    out.tokens = *std::move(tokens);
+    return out;
+  }
+  for (const std::string& prompt : request.prompts) out.tokens.push_back(tokens_of(prompt));
+  if (out.tokens.empty()) return failure(ErrorCode::invalid_request, "prompt is required", "prompt");
   return out;
 }
 
-Generation::Generation(Engine& engine, Endpoint endpoint, Parameters parameters, const asio::any_io_executor& executor)
-    : engine_(engine), endpoint_(endpoint), parameters_(std::move(parameters)), submitted_(engine, executor) {}
+Generation::Generation(Engine& engine, Endpoint endpoint, Parameters parameters, AnswerPlan plan,
+                       const asio::any_io_executor& executor)
+    : engine_(engine),
+      endpoint_(endpoint),
+      parameters_(std::move(parameters)),
+      plan_(std::move(plan)),
+      submitted_(engine, executor) {}
 
 Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Request& request,
                                                       const asio::any_io_executor& executor) {
-  static constexpr wire::ParameterSupport support{.tools = false,
-                                                  .parallel_tool_calls = false,
-                                                  .best_of = false,
+  static constexpr wire::ParameterSupport support{.best_of = false,
                                                   .suffix = false,
                                                   .echo = false,
                                                   .reasoning_effort = false,
@@ -118,10 +133,13 @@ Result<std::unique_ptr<Generation>> Generation::begin(Engine& engine, const Requ
   }
   auto parameters = read_parameters(request);
   if (!parameters) return std::unexpected(parameters.error());
-  const auto prompts = prompt_tokens(engine, request, *parameters);
+  const auto prompts = read_prompts(engine, request, *parameters);
   if (!prompts) return std::unexpected(prompts.error());
-  std::unique_ptr<Generation> out(new Generation(engine, request.endpoint, std::move(*parameters), executor));
-  if (auto submitted = out->submit(request, *prompts); !submitted) return std::unexpected(submitted.error());
+  auto plan = plan_answer(engine.chat_template(), request, *parameters, prompts->chat);
+  if (!plan) return std::unexpected(plan.error());
+  std::unique_ptr<Generation> out(
+      new Generation(engine, request.endpoint, std::move(*parameters), std::move(*plan), executor));
+  if (auto submitted = out->submit(request, prompts->tokens); !submitted) return std::unexpected(submitted.error());
   return out;
 }
 
@@ -154,6 +172,8 @@ Result<GenerationRequest> Generation::choice_of(const Request& request, const st
   constexpr std::uint64_t usual_max_tokens = 1 << 20;  // the context ends it
   SamplingSettings sampling = parameters_.sampling;
   if (sampling.seed) *sampling.seed += choice;
+  sampling.grammar = plan_.grammar;
+  if (plan_.binds_calls_only) sampling.calls = plan_.form;
   auto chooser = make_chooser(engine_.vocabulary(), sampling, prompt);
   if (!chooser) return std::unexpected(chooser.error());
   GenerationRequest out;
@@ -170,7 +190,7 @@ Result<GenerationRequest> Generation::choice_of(const Request& request, const st
   out.draft_channel = parameters_.draft_channel;
   out.task_class = parameters_.task_class;
   out.chooser = std::move(*chooser);
-  out.sink = submitted_.sink(index, request.sampling.stop);
+  out.sink = submitted_.sink(index, plan_.form, request.sampling.stop);
   return out;
 }
 
@@ -185,15 +205,19 @@ ChoiceDelta Generation::delta_of(std::size_t choice, Piece piece) {
   }
   if (parameters_.confidence) delta.extra.emplace_back("confidence", confidence(piece.tokens));
   if (parameters_.return_tokens) delta.extra.emplace_back("tokens", tokens_json(piece.tokens));
-  running.text_bytes += piece.text.size();
-  delta.text = std::move(piece.text);
+  running.text_bytes += piece.delta.content.size();
+  running.has_called = running.has_called || !piece.delta.calls.empty();
+  delta.tool_calls = std::move(piece.delta.calls);
+  if (!piece.delta.reasoning.empty()) delta.reasoning = std::move(piece.delta.reasoning);
+  const bool is_only_text = delta.tool_calls.empty() && !delta.reasoning;
+  if (is_only_text || !piece.delta.content.empty()) delta.text = std::move(piece.delta.content);
   return delta;
 }
 
 void Generation::add_end(std::size_t choice, const Ended& ended, std::vector<Event>& events) {
   ChoiceDelta delta =
       running_[choice].begun ? ChoiceDelta{.index = static_cast<std::uint32_t>(choice)} : delta_of(choice, Piece{});
-  delta.finish = ended.reason == FinishReason::length ? molly::FinishReason::length : molly::FinishReason::stop;
+  delta.finish = finish_of(ended.reason, running_[choice].has_called);
   events.emplace_back(std::move(delta));
   usage_.completion_tokens += ended.tokens;
   usage_.cached_tokens = usage_.cached_tokens.value_or(0) + ended.timings.cached_tokens;

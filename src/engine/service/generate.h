@@ -8,6 +8,7 @@
 
 #include "core/event.h"
 #include "core/request.h"
+#include "engine/service/answer_plan.h"
 #include "engine/service/engine.h"
 #include "engine/service/mailbox.h"
 #include "engine/service/parameters.h"
@@ -15,9 +16,14 @@
 
 namespace molly::engine {
 
-// The tokens of a request's prompt (or prompts), as they would be computed. invalid_request, unsupported_parameter.
-Result<std::vector<std::vector<Token>>> prompt_tokens(const Engine& engine, const Request& request,
-                                                      const Parameters& parameters);
+struct Prompts {
+  std::vector<std::vector<Token>> tokens;  // as they would be computed
+  std::string chat;                        // the text of a chat's only prompt
+};
+
+// invalid_request, unsupported_parameter.
+Result<Prompts> read_prompts(const Engine& engine, const Request& request, const Parameters& parameters);
+Result<std::string> render_chat(const Engine& engine, const Request& request, const Parameters& parameters);
 
 // One request of the API under way: all its choices, as typed events. Destroying it early cancels them.
 class Generation {
@@ -34,10 +40,12 @@ class Generation {
  private:
   struct Running {
     bool begun = false;
+    bool has_called = false;
     std::size_t text_bytes = 0;  // sent so far, for text_offset
   };
 
-  Generation(Engine& engine, Endpoint endpoint, Parameters parameters, const boost::asio::any_io_executor& executor);
+  Generation(Engine& engine, Endpoint endpoint, Parameters parameters, AnswerPlan plan,
+             const boost::asio::any_io_executor& executor);
   Result<void> submit(const Request& request, std::span<const std::vector<Token>> prompts);
   Result<GenerationRequest> choice_of(const Request& request, const std::vector<Token>& prompt, std::uint32_t choice,
                                       std::size_t index) const;
@@ -48,6 +56,7 @@ class Generation {
   Engine& engine_;
   Endpoint endpoint_;
   Parameters parameters_;
+  AnswerPlan plan_;
   Submitted submitted_;
   std::vector<Running> running_;
   Usage usage_;

@@ -42,19 +42,19 @@ asio::awaitable<std::vector<Addressed>> Mailbox::receive() {
   }
 }
 
-ChoiceSink::ChoiceSink(std::size_t choice, const Vocabulary& vocabulary, std::vector<std::string> stops,
-                       std::shared_ptr<Mailbox> mailbox)
-    : choice_(choice), vocabulary_(vocabulary), text_(std::move(stops)), mailbox_(std::move(mailbox)) {}
+ChoiceSink::ChoiceSink(std::size_t choice, const Vocabulary& vocabulary, const std::shared_ptr<const AnswerForm>& form,
+                       std::vector<std::string> stops, std::shared_ptr<Mailbox> mailbox)
+    : choice_(choice), text_(vocabulary, *form), answer_(form, std::move(stops)), mailbox_(std::move(mailbox)) {}
 
 TokenSink::Reaction ChoiceSink::on_token(const Choice& choice) {
-  std::string text;
+  AnswerDelta delta;
   if (!choice.end_of_generation) {
     ++tokens_;
-    text = text_.append(vocabulary_.piece(choice.token));
+    delta = answer_.append(text_(choice.token));
     unsent_.push_back(choice);
   }
-  if (!text.empty()) mailbox_->put(choice_, Piece{std::move(text), std::exchange(unsent_, {})});
-  return text_.stopped() ? Reaction::stop : Reaction::go_on;
+  if (!delta.is_empty()) mailbox_->put(choice_, Piece{std::move(delta), std::exchange(unsent_, {})});
+  return answer_.stopped() ? Reaction::stop : Reaction::go_on;
 }
 
 void ChoiceSink::on_prompt_logprobs(std::span<const TokenLogprob> logprobs) {
@@ -66,8 +66,8 @@ void ChoiceSink::on_embedding(std::span<const float> embedding) {
 }
 
 void ChoiceSink::on_end(FinishReason reason, const GenerationTimings& timings) {
-  std::string rest = text_.finish();
-  if (!rest.empty()) mailbox_->put(choice_, Piece{std::move(rest), std::exchange(unsent_, {})});
+  AnswerDelta rest = answer_.finish();
+  if (!rest.is_empty()) mailbox_->put(choice_, Piece{std::move(rest), std::exchange(unsent_, {})});
   mailbox_->put(choice_, Ended{reason, timings, tokens_});
 }
 

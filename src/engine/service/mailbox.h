@@ -11,14 +11,14 @@
 #include <vector>
 
 #include "engine/schedule/generation.h"
-#include "engine/service/text_stream.h"
-#include "engine/text/vocabulary.h"
+#include "engine/service/answer_stream.h"
+#include "engine/text/token_text.h"
 
 namespace molly::engine {
 
-// Text of one or more tokens that may be sent now, with what is known of each.
+// What of one or more tokens may be sent now, with what is known of each.
 struct Piece {
-  std::string text;
+  AnswerDelta delta;
   std::vector<Choice> tokens;
 };
 
@@ -66,8 +66,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
 class ChoiceSink : public TokenSink {
  public:
   // `vocabulary` must outlive the sink.
-  ChoiceSink(std::size_t choice, const Vocabulary& vocabulary, std::vector<std::string> stops,
-             std::shared_ptr<Mailbox> mailbox);
+  ChoiceSink(std::size_t choice, const Vocabulary& vocabulary, const std::shared_ptr<const AnswerForm>& form,
+             std::vector<std::string> stops, std::shared_ptr<Mailbox> mailbox);
 
   Reaction on_token(const Choice& choice) override;
   void on_prompt_logprobs(std::span<const TokenLogprob> logprobs) override;
@@ -77,8 +77,8 @@ class ChoiceSink : public TokenSink {
 
  private:
   std::size_t choice_;
-  const Vocabulary& vocabulary_;
-  TextStream text_;
+  TokenText text_;
+  AnswerStream answer_;
   std::vector<Choice> unsent_;  // tokens whose text is held back
   std::uint32_t tokens_ = 0;
   std::shared_ptr<Mailbox> mailbox_;

@@ -4,7 +4,6 @@
 #include <charconv>
 #include <limits>
 
-#include "engine/text/json_schema.h"
 #include "wire/json_reader.h"
 
 namespace molly::engine {
@@ -167,14 +166,16 @@ Result<std::string> schema_of(const RawJson& format) {
   return schema;
 }
 
-Result<std::string> grammar_of(const ResponseFormat& format) {
-  if (format.kind == ResponseFormat::Kind::json_object) return any_object_grammar();
-  if (format.kind != ResponseFormat::Kind::json_schema) return std::string();
-  const auto schema = schema_of(format.whole);
-  if (!schema) return schema;
-  auto grammar = grammar_of_schema(*schema);
-  if (!grammar) grammar.error().field = "response_format";
-  return grammar;
+Result<std::optional<std::string>> response_schema(const ResponseFormat& format) {
+  switch (format.kind) {
+    case ResponseFormat::Kind::json_object: return R"({"type":"object"})";
+    case ResponseFormat::Kind::json_schema: return schema_of(format.whole);
+    case ResponseFormat::Kind::opaque:
+      return failure(ErrorCode::unsupported_parameter, "this kind of response_format is not known", "response_format");
+    case ResponseFormat::Kind::unset:
+    case ResponseFormat::Kind::text: break;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -188,13 +189,9 @@ Result<Parameters> read_parameters(const Request& request) {
   for (const auto& [name, value] : request.extra) {
     if (auto read = read_extra(name, value, out); !read) return std::unexpected(read.error());
   }
-  const auto grammar = grammar_of(request.response_format);
-  if (!grammar) return std::unexpected(grammar.error());
-  if (!grammar->empty()) out.sampling.grammar = *grammar;
-  if (request.response_format.kind == ResponseFormat::Kind::opaque) {
-    return failure(ErrorCode::unsupported_parameter, "this kind of response_format is not known", "response_format");
-  }
-  if (!request.tools.empty()) return failure(ErrorCode::unsupported_parameter, "the engine calls no tools", "tools");
+  auto schema = response_schema(request.response_format);
+  if (!schema) return std::unexpected(schema.error());
+  out.response_schema = *std::move(schema);
   if (out.return_tokens && !request.stream) {
     return failure(ErrorCode::unsupported_parameter, "tokens are returned in streams only", "return_tokens");
   }

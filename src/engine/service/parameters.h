@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -39,7 +40,8 @@ struct Parameters {
   bool confidence = false;
   bool echo = false;
   bool logprobs = false;
-  std::string template_variables;  // chat_template_kwargs
+  std::string template_variables;              // chat_template_kwargs
+  std::optional<std::string> response_schema;  // of response_format: JSON Schema
 };
 
 // invalid_request for a value that is out of range, unsupported_parameter for a name that the engine does not know:

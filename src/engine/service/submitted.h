@@ -26,8 +26,9 @@ class Submitted {
   Submitted& operator=(const Submitted&) = delete;
 
   // For a request that is to be added: what it says comes out of receive() as that choice's.
-  std::shared_ptr<TokenSink> sink(std::size_t choice, std::vector<std::string> stops) const {
-    return std::make_shared<ChoiceSink>(choice, engine_.vocabulary(), std::move(stops), mailbox_);
+  std::shared_ptr<TokenSink> sink(std::size_t choice, const std::shared_ptr<const AnswerForm>& form,
+                                  std::vector<std::string> stops) const {
+    return std::make_shared<ChoiceSink>(choice, engine_.vocabulary(), form, std::move(stops), mailbox_);
   }
   void add(GenerationRequest request) { running_.emplace_back(engine_.submit(std::move(request))); }
   boost::asio::awaitable<std::vector<Addressed>> receive();

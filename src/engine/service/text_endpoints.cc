@@ -68,12 +68,9 @@ Result<std::string> detokenize_json(const Engine& engine, std::string_view body)
 Result<std::string> apply_template_json(const Engine& engine, std::string_view body) {
   const auto request = wire::parse_chat_request(body);
   if (!request) return std::unexpected(request.error());
-  if (engine.chat_template() == nullptr) {
-    return failure(ErrorCode::unsupported_parameter, "this model has no chat template", "messages");
-  }
   const auto parameters = read_parameters(*request);
   if (!parameters) return std::unexpected(parameters.error());
-  const auto prompt = engine.chat_template()->render(*request, {.extra_json = parameters->template_variables});
+  const auto prompt = render_chat(engine, *request, *parameters);
   if (!prompt) return std::unexpected(prompt.error());
   base::JsonWriter json;
   return std::move(json.begin_object().member("prompt", *prompt).end_object()).text();
@@ -84,10 +81,10 @@ Result<std::string> count_json(const Engine& engine, std::string_view body) {
   if (!request) return std::unexpected(request.error());
   const auto parameters = read_parameters(*request);
   if (!parameters) return std::unexpected(parameters.error());
-  const auto prompts = prompt_tokens(engine, *request, *parameters);
+  const auto prompts = read_prompts(engine, *request, *parameters);
   if (!prompts) return std::unexpected(prompts.error());
   base::JsonWriter json;
-  json.begin_object().member("input_tokens", prompts->front().size()).member("object", "response.input_tokens");
+  json.begin_object().member("input_tokens", prompts->tokens.front().size()).member("object", "response.input_tokens");
   return std::move(json.end_object()).text();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/text/partial_text.h"
 #include "engine/text/utf8.h"
 
 namespace molly::engine {
@@ -15,14 +16,6 @@ std::size_t unfinished_bytes(std::string_view text) {
     const char byte = text[text.size() - back];
     if (continues(byte)) continue;
     return character_bytes(byte) > back ? back : 0;
-  }
-  return 0;
-}
-
-// The longest end of `text` that `stop` begins with, but for the whole of it.
-std::size_t possible_beginning(std::string_view text, std::string_view stop) {
-  for (std::size_t length = std::min(text.size(), stop.size() - 1); length > 0; --length) {
-    if (text.ends_with(stop.substr(0, length))) return length;
   }
   return 0;
 }

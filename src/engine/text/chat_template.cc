@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "engine/text/answer/reasoning.h"
 #include "engine/text/jinja.h"
 #include "engine/text/template_input.h"
 #include "wire/json_reader.h"
@@ -101,6 +102,8 @@ struct ChatTemplate::State {
   std::string end_token;
   TemplateTaste taste;
   bool renders_tools = false;
+  const CallFormat* calls = nullptr;
+  std::optional<ReasoningTags> reasoning;
   std::mutex mutex;
   std::unordered_set<std::string> proven;  // forms of conversations of which nothing is left out
 
@@ -112,6 +115,8 @@ struct ChatTemplate::State {
     taste.system_role = shows("Zsystemz", {conversation({{"role", "system"}, {"content", text("Zsystemz")}}), {}});
     taste.object_arguments = wants_object_arguments();
     renders_tools = shows("Ztoolz", {Json::array({first_message()}), Json::array({tool_definition()})});
+    if (renders_tools) calls = call_format(gguf::tool_call_form(source));
+    reasoning = reasoning_tags(source);
   }
 
   Result<std::string> render(const TemplateInput& input, bool add_generation_prompt, const Json& extra) const {
@@ -203,8 +208,9 @@ Result<std::unique_ptr<ChatTemplate>> ChatTemplate::parse(std::string_view sourc
 Result<std::string> ChatTemplate::render(const Request& request, const TemplateOptions& options) const {
   const auto extra = parse_extra(options.extra_json);
   if (!extra) return std::unexpected(extra.error());
-  const auto input = template_input(request, state_->taste);
+  auto input = template_input(request, state_->taste);
   if (!input) return std::unexpected(input.error());
+  if (!options.with_tools) input->tools = Json::array();
   auto prompt = state_->render(*input, options.add_generation_prompt, *extra);
   if (!prompt) return prompt;
   if (auto complete = state_->check_complete(*input, *prompt, options, *extra); !complete) {
@@ -214,5 +220,9 @@ Result<std::string> ChatTemplate::render(const Request& request, const TemplateO
 }
 
 bool ChatTemplate::renders_tools() const { return state_->renders_tools; }
+
+const CallFormat* ChatTemplate::calls() const { return state_->calls; }
+
+const std::optional<ReasoningTags>& ChatTemplate::reasoning() const { return state_->reasoning; }
 
 }  // namespace molly::engine

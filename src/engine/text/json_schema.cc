@@ -8,7 +8,12 @@ namespace molly::engine {
 Result<std::string> grammar_of_schema(std::string_view schema) {
   const auto root = parse_json(schema);
   if (!root) return std::unexpected(root.error());
-  return SchemaGrammar(*root).make();
+  GrammarRules rules;
+  rules.reserve("root");
+  auto symbol = SchemaGrammar(*root, rules).symbol("answer");
+  if (!symbol) return symbol;
+  rules.define("root", *std::move(symbol));
+  return rules.text();
 }
 
 std::string any_object_grammar() {

@@ -6,6 +6,7 @@
 #include <ranges>
 #include <utility>
 
+#include "engine/text/binding_grammar.h"
 #include "engine/text/logits.h"
 #include "engine/text/sampler_chain.h"
 #include "engine/text/sampler_settings.h"
@@ -64,6 +65,7 @@ class Candidates {
   }
 
   void apply(llama_sampler* sampler) { ::llama_sampler_apply(sampler, &array_); }
+  void apply(const BindingGrammar& grammar) { grammar.apply(array_); }
 
   // Leaves out what must not be chosen: samplers take a list of nothing else for a list of equals.
   void drop_forbidden() {
@@ -87,7 +89,8 @@ class Candidates {
 
 class Chooser final : public TokenChooser {
  public:
-  Chooser(const Vocabulary& vocabulary, const SamplingSettings& settings, OwnedSampler chain, OwnedSampler grammar)
+  Chooser(const Vocabulary& vocabulary, const SamplingSettings& settings, OwnedSampler chain,
+          std::unique_ptr<BindingGrammar> grammar)
       : vocabulary_(vocabulary),
         bias_(settings.logit_bias),
         chain_(std::move(chain)),
@@ -120,16 +123,22 @@ class Chooser final : public TokenChooser {
   Token choose_token(std::span<float> logits) {
     Overlay overlay(logits);
     for (const auto& [token, bias] : bias_) overlay.add(token, bias);
-    if (grammar_) overlay.forbid(vocabulary_.malformed_tokens());
+    if (is_bound()) overlay.forbid(vocabulary_.malformed_tokens());
     if (ignore_end_ || chosen_ < min_tokens_) overlay.forbid(vocabulary_.end_tokens());
-    return choose_within(logits);
+    return choose_within(logits, overlay);
   }
 
+  bool is_bound() const { return grammar_ && grammar_->binds(); }
+
   // Sampling first and asking the grammar about the one token is what llama-server does: seldom is the answer no.
-  Token choose_within(std::span<const float> logits) {
-    const std::optional<Token> token = draw(logits);
-    if (token && (!grammar_ || allows(*token))) return *token;
-    return grammar_ ? draw_allowed(logits) : end();
+  Token choose_within(std::span<const float> logits, Overlay& overlay) {
+    while (true) {
+      const std::optional<Token> token = draw(logits);
+      if (token && (!grammar_ || grammar_->allows(*token))) return *token;
+      if (is_bound()) return draw_allowed(logits);
+      if (!token) return end();
+      overlay.add(*token, never);
+    }
   }
 
   std::optional<Token> draw(std::span<const float> logits) {
@@ -157,25 +166,18 @@ class Chooser final : public TokenChooser {
   Token draw_allowed(std::span<const float> logits) {
     if (selection_ > 0 && static_cast<std::size_t>(selection_) <= grammar_tries) {
       candidates_.take(most_likely_tokens(logits, grammar_tries));
-      candidates_.apply(grammar_.get());
+      candidates_.apply(*grammar_);
       candidates_.drop_forbidden();
     }
     // As many as top_k keeps: then no unlikelier candidate can matter.
     if (selection_ <= 0 || candidates_.size() < static_cast<std::size_t>(selection_)) {
       candidates_.take_all(logits);
       candidates_.drop_forbidden();
-      candidates_.apply(grammar_.get());
+      candidates_.apply(*grammar_);
       candidates_.drop_forbidden();
     }
     const std::optional<Token> token = draw_candidate();
     return token ? *token : end();
-  }
-
-  bool allows(Token token) const {
-    llama_token_data one{token, 1.0F, 0.0F};
-    llama_token_data_array list{&one, 1, -1, false};
-    ::llama_sampler_apply(grammar_.get(), &list);
-    return one.logit > never;
   }
 
   Token end() {
@@ -186,7 +188,7 @@ class Chooser final : public TokenChooser {
   void accept(Token token) {
     ++chosen_;
     if (dead_end_) return;
-    if (grammar_) ::llama_sampler_accept(grammar_.get(), token);
+    if (grammar_) grammar_->accept(token);
     ::llama_sampler_accept(chain_.get(), token);
   }
 
@@ -201,7 +203,7 @@ class Chooser final : public TokenChooser {
   const Vocabulary& vocabulary_;
   std::map<Token, float> bias_;
   OwnedSampler chain_;
-  OwnedSampler grammar_;
+  std::unique_ptr<BindingGrammar> grammar_;
   std::uint32_t min_tokens_;
   std::uint32_t top_logprobs_;
   bool ignore_end_;
@@ -218,9 +220,10 @@ class Chooser final : public TokenChooser {
 Result<std::unique_ptr<TokenChooser>> make_chooser(const Vocabulary& vocabulary, const SamplingSettings& settings,
                                                    std::span<const Token> history) {
   if (auto checked = check_settings(settings, vocabulary); !checked) return std::unexpected(checked.error());
-  OwnedSampler grammar;
+  std::unique_ptr<BindingGrammar> grammar;
   if (!settings.grammar.empty()) {
-    grammar = make_grammar(vocabulary, settings.grammar);
+    grammar = settings.calls ? BindingGrammar::from_call(vocabulary, settings.grammar, settings.calls)
+                             : BindingGrammar::from_start(vocabulary, settings.grammar);
     if (!grammar) return failure(ErrorCode::invalid_request, "is not a grammar that llama.cpp understands", "grammar");
   }
   return std::make_unique<Chooser>(vocabulary, settings, make_chain(vocabulary, settings, history), std::move(grammar));

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "engine/schedule/generation.h"
+#include "engine/text/answer/answer_form.h"
 #include "engine/text/vocabulary.h"
 
 namespace molly::engine {
@@ -43,8 +44,9 @@ struct SamplingSettings {
   bool ignore_end = false;
   std::uint32_t min_tokens = 0;  // before an end token may be chosen
   std::uint32_t min_keep = 0;
-  std::string grammar;    // GBNF; empty: none
-  bool logprobs = false;  // of the chosen token; without it and top_logprobs Choice::logprob stays 0
+  std::string grammar;                      // GBNF; empty: none
+  std::shared_ptr<const AnswerForm> calls;  // the grammar is of these calls, and binds from where one begins
+  bool logprobs = false;                    // of the chosen token; without it and top_logprobs Choice::logprob stays 0
   std::uint32_t top_logprobs = 0;
 };
 

@@ -130,4 +130,13 @@ OwnedSampler make_grammar(const Vocabulary& vocabulary, const std::string& gramm
   return OwnedSampler(::llama_sampler_init_grammar(vocabulary.handle(), grammar.c_str(), "root"));
 }
 
+OwnedSampler make_lazy_grammar(const Vocabulary& vocabulary, const std::string& grammar,
+                               std::span<const std::string> patterns) {
+  std::vector<const char*> texts;
+  texts.reserve(patterns.size());
+  for (const std::string& pattern : patterns) texts.push_back(pattern.c_str());
+  return OwnedSampler(::llama_sampler_init_grammar_lazy_patterns(vocabulary.handle(), grammar.c_str(), "root",
+                                                                 texts.data(), texts.size(), nullptr, 0));
+}
+
 }  // namespace molly::engine

@@ -3,6 +3,8 @@
 #include <llama.h>
 
 #include <memory>
+#include <span>
+#include <string>
 
 #include "engine/text/sampler.h"
 
@@ -33,5 +35,8 @@ OwnedSampler make_chain(const Vocabulary& vocabulary, const SamplingSettings& se
 
 // Null when the grammar does not parse.
 OwnedSampler make_grammar(const Vocabulary& vocabulary, const std::string& grammar);
+// One that binds from where the tokens' text first holds one of the patterns (regular expressions).
+OwnedSampler make_lazy_grammar(const Vocabulary& vocabulary, const std::string& grammar,
+                               std::span<const std::string> patterns);
 
 }  // namespace molly::engine

@@ -107,11 +107,10 @@ SchemaGrammar::Place SchemaGrammar::Place::element(std::string_view keyword, std
   return {std::format("{}[{}]", member(keyword).path, index), std::format("{}-{}", rule, index + 1)};
 }
 
-Result<std::string> SchemaGrammar::make() && {
-  rules_.reserve("root");
-  rules_.define("root", values(root_, {"", "answer"}));
+Result<std::string> SchemaGrammar::symbol(std::string_view rule) && {
+  std::string symbol = values(root_, {"", std::string(rule)});
   if (error_) return std::unexpected(*std::move(error_));
-  return rules_.text();
+  return symbol;
 }
 
 std::string SchemaGrammar::refuse(const Place& place, std::string_view what) {

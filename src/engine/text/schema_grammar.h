@@ -20,8 +20,10 @@ namespace molly::engine {
 // less, never more: no property that is not named, no array longer than its prefixItems.
 class SchemaGrammar {
  public:
-  explicit SchemaGrammar(const JsonValue& root) : root_(root) {}
-  Result<std::string> make() &&;
+  // Rules are added to those that are there.
+  SchemaGrammar(const JsonValue& root, GrammarRules& rules) : root_(root), rules_(rules) {}
+  // What stands for the schema's values; rules are named after `rule`.
+  Result<std::string> symbol(std::string_view rule) &&;
 
  private:
   struct Place {
@@ -82,7 +84,7 @@ class SchemaGrammar {
   bool failed() const { return error_.has_value(); }
 
   const JsonValue& root_;
-  GrammarRules rules_;
+  GrammarRules& rules_;
   std::map<std::string, std::string, std::less<>> references_;  // by pointer: the rule's name
   std::vector<std::string> unread_;  // references that would be followed again before a character is read
   int depth_ = 0;
