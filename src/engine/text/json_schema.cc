@@ -1,24 +1,21 @@
 #include "engine/text/json_schema.h"
 
-#include "engine/text/grammar_rules.h"
 #include "engine/text/schema_grammar.h"
 
 namespace molly::engine {
 
-Result<std::string> grammar_of_schema(std::string_view schema) {
+Result<std::string> schema_symbol(GrammarRules& rules, std::string_view schema, std::string_view rule) {
   const auto root = parse_json(schema);
   if (!root) return std::unexpected(root.error());
-  GrammarRules rules;
-  rules.reserve("root");
-  auto symbol = SchemaGrammar(*root, rules).symbol("answer");
-  if (!symbol) return symbol;
-  rules.define("root", *std::move(symbol));
-  return rules.text();
+  return SchemaGrammar(*root, rules).symbol(rule);
 }
 
-std::string any_object_grammar() {
+Result<std::string> grammar_of_schema(std::string_view schema) {
   GrammarRules rules;
-  rules.add("root", rules.json("object"));
+  rules.reserve("root");
+  auto symbol = schema_symbol(rules, schema, "answer");
+  if (!symbol) return symbol;
+  rules.define("root", *std::move(symbol));
   return rules.text();
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/error.h"
+#include "engine/text/grammar_rules.h"
 
 namespace molly::engine {
 
@@ -15,7 +16,7 @@ namespace molly::engine {
 // items. invalid_request names the path of what is not supported; nothing is ignored silently but annotations.
 Result<std::string> grammar_of_schema(std::string_view schema);
 
-// Any JSON object: response_format json_object.
-std::string any_object_grammar();
+// The same as part of a larger grammar: the symbol for the texts, whose rules are named after `rule`.
+Result<std::string> schema_symbol(GrammarRules& rules, std::string_view schema, std::string_view rule);
 
 }  // namespace molly::engine

@@ -67,6 +67,7 @@ class Chain {
 
   void add_dry() {
     std::vector<const char*> breakers;
+    breakers.reserve(settings_.dry_sequence_breakers.size());
     for (const std::string& text : settings_.dry_sequence_breakers) breakers.push_back(text.c_str());
     add(::llama_sampler_init_dry(vocabulary_.handle(), settings_.dry_multiplier, settings_.dry_base,
                                  settings_.dry_allowed_length, window(settings_.dry_penalty_last_n, history_),

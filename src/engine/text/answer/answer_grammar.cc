@@ -7,7 +7,8 @@
 
 #include "base/json_writer.h"
 #include "engine/text/grammar_rules.h"
-#include "engine/text/schema_grammar.h"
+#include "engine/text/json_schema.h"
+#include "engine/text/json_value.h"
 
 namespace molly::engine {
 namespace {
@@ -48,15 +49,9 @@ std::string text_until(GrammarRules& rules, std::string_view close) {
 
 std::string reasoning_first(GrammarRules& rules, const AnswerForm& form) {
   if (!form.reasoning || form.reasoning_start == ReasoningStart::closed) return {};
-  const std::string thought = text_until(rules, form.reasoning->close) + " " + std::string(break_between) + " ";
+  std::string thought = text_until(rules, form.reasoning->close) + " " + std::string(break_between) + " ";
   if (form.reasoning_start == ReasoningStart::opened) return thought;
   return std::format("({} {})? ", grammar_literal(form.reasoning->open), thought);
-}
-
-Result<std::string> schema_symbol(GrammarRules& rules, const std::string& schema, std::string_view rule) {
-  const auto root = parse_json(schema);
-  if (!root) return std::unexpected(root.error());
-  return SchemaGrammar(*root, rules).symbol(rule);
 }
 
 // An empty schema, or one of annotations only, says nothing about the arguments but that they are an object.
