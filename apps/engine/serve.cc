@@ -9,6 +9,7 @@
 #include "base/os/process.h"
 #include "base/os/signals.h"
 #include "base/secret.h"
+#include "base/text.h"
 #include "engine/service.h"
 #include "engine/wishes.h"
 #include "sizing/engine_plan.h"

@@ -106,15 +106,18 @@ TEST(NumberFormat, finds_the_largest_magnitude_and_numbers_that_are_not_finite) 
   EXPECT_EQ(largest({0, -infinity, 5}), infinity);
   EXPECT_TRUE(std::isnan(largest({nan, 1, infinity})));
   EXPECT_TRUE(std::isnan(largest({1, -nan})));
-  const auto largest_half = [](const std::vector<float>& numbers) {
-    std::vector<std::uint16_t> halves(numbers.size());
-    std::ranges::transform(numbers, halves.begin(), float_to_half);
-    return largest_magnitude(halves);
+  const auto finite = [](std::size_t count, std::size_t place, float number) {
+    std::vector<std::uint16_t> halves(count, float_to_half(-65504));
+    halves[place] = float_to_half(number);
+    return all_finite(halves);
   };
-  EXPECT_EQ(largest_half({}), 0);
-  EXPECT_EQ(largest_half({1, -65504}), 65504);
-  EXPECT_EQ(largest_half({-infinity, 1}), infinity);
-  EXPECT_TRUE(std::isnan(largest_half({infinity, nan})));
+  EXPECT_TRUE(all_finite({}));
+  for (const std::size_t place : {0U, 7U, 8U, 15U, 16U, 18U}) {
+    EXPECT_TRUE(finite(19, place, 1));
+    EXPECT_FALSE(finite(19, place, infinity));
+    EXPECT_FALSE(finite(19, place, -infinity));
+    EXPECT_FALSE(finite(19, place, nan));
+  }
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ void encode_q8_0(std::span<const float> from, std::span<std::byte> to);
 
 // max|x|; of no numbers 0, infinity when there is an infinity, NaN when there is a NaN.
 float largest_magnitude(std::span<const float> numbers);
-// The same of numbers in half precision.
-float largest_magnitude(std::span<const std::uint16_t> halves);
+// No infinity and no NaN among numbers in half precision.
+bool all_finite(std::span<const std::uint16_t> halves);
 
 }  // namespace molly::engine

@@ -252,6 +252,11 @@ Scheduler::Clock::time_point Scheduler::next_deadline() const {
 
 std::uint32_t Scheduler::running() const { return static_cast<std::uint32_t>(state_->running.size()); }
 std::uint32_t Scheduler::waiting() const { return static_cast<std::uint32_t>(state_->waiting.size()); }
+std::uint64_t Scheduler::waiting_tokens() const {
+  std::uint64_t tokens = 0;
+  for (const auto& sequence : state_->waiting) tokens += sequence->length();
+  return tokens;
+}
 SchedulerCounters Scheduler::counters() const { return state_->counters; }
 StepCost Scheduler::step_cost() const { return *state_->cost; }
 

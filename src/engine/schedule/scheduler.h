@@ -87,6 +87,7 @@ class Scheduler {
 
   std::uint32_t running() const;
   std::uint32_t waiting() const;
+  std::uint64_t waiting_tokens() const;  // of the sequences that wait
   SchedulerCounters counters() const;
   StepCost step_cost() const;  // as measured
 

@@ -94,7 +94,7 @@ class Chooser final : public TokenChooser {
       : vocabulary_(vocabulary),
         bias_(settings.logit_bias),
         chain_(std::move(chain)),
-        grammar_(std::move(grammar)),
+        grammar_(grammar ? std::optional(std::move(*grammar)) : std::nullopt),
         min_tokens_(settings.min_tokens),
         top_logprobs_(settings.top_logprobs),
         ignore_end_(settings.ignore_end),
@@ -203,7 +203,7 @@ class Chooser final : public TokenChooser {
   const Vocabulary& vocabulary_;
   std::map<Token, float> bias_;
   OwnedSampler chain_;
-  std::unique_ptr<BindingGrammar> grammar_;
+  std::optional<BindingGrammar> grammar_;
   std::uint32_t min_tokens_;
   std::uint32_t top_logprobs_;
   bool ignore_end_;
