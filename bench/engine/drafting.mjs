@@ -1,13 +1,13 @@
 // usage: node bench/engine/drafting.mjs FOLDER    with the files of `bench_models FOLDER drafting`
 // Guesses of one engine for another with delay between them, and of a draft model inside one engine.
 import path from 'node:path';
-import { machine, median, quick, rounded, table, write } from '../report.mjs';
+import { cpuTime, machine, median, quick, rounded, table, write } from '../report.mjs';
 import { startDelay } from './delay_proxy.mjs';
 import { EngineDrafter, RecordedDrafter, Relay } from './draft_relay.mjs';
 import { call, startMolly } from './servers.mjs';
 
 const folder = process.argv[2];
-const ROUNDS = quick ? 1 : 3;
+const ROUNDS = Number(process.env.ROUNDS ?? (quick ? 1 : 3));
 const TOKENS = quick ? 32 : 64;
 const DELAYS = [0, 1, 5, 20];
 const DEPTH = 8;
@@ -30,10 +30,11 @@ async function gauge(server, name) {
 }
 
 let channels = 0;
-async function ask(relay, round, task) {
+async function ask(server, relay, round, task) {
+  const cpuBefore = cpuTime([server.pid]);
   const answer = await relay.answer({ ...body(round), task_class: task }, `channel-${++channels}`);
   const { draft_n: drafted, draft_n_accepted: accepted } = answer.timings;
-  return { ...answer, drafted, accepted, perToken: answer.timings.predicted_ms / (TOKENS - 1) };
+  return { ...answer, drafted, accepted, cpu: (cpuTime([server.pid]) - cpuBefore) / 1e6 / TOKENS, perToken: answer.timings.predicted_ms / (TOKENS - 1) };
 }
 
 function summary(plain, drafted) {
@@ -42,6 +43,7 @@ function summary(plain, drafted) {
     plain_ms: rounded(median(plain.map((one) => one.perToken)), 2),
     drafted_ms: rounded(median(drafted.map((one) => one.perToken)), 2),
     speed: rounded(median(drafted.map((one, i) => plain[i].perToken / one.perToken)), 2),
+    cpu_speed: rounded(median(drafted.map((one, i) => plain[i].cpu / one.cpu)), 2),
     drafted: sum(drafted, 'drafted'), accepted: sum(drafted, 'accepted'),
     same: drafted.every((one, i) => JSON.stringify(one.tokens) === JSON.stringify(plain[i].tokens)),
   };
@@ -56,7 +58,7 @@ async function acrossDelay(target, delay, drafters) {
   const samples = Object.fromEntries(Object.keys(relays).map((name) => [name, []]));
   try {
     for (let round = 0; round < ROUNDS; ++round) {
-      for (const [name, relay] of Object.entries(relays)) samples[name].push(await ask(relay, round, `${name} ${delay}`));
+      for (const [name, relay] of Object.entries(relays)) samples[name].push(await ask(target, relay, round, `${name} ${delay}`));
     }
     const { plain, ...drafted } = samples;
     return Object.fromEntries(Object.entries(drafted).map(([name, list]) => [name, summary(plain, list)]));
@@ -69,7 +71,7 @@ async function acrossDelay(target, delay, drafters) {
 async function record(target) {
   const answers = new Map();
   const relay = new Relay({ target: target.socket, drafter: null });
-  for (let round = 0; round < ROUNDS; ++round) answers.set(JSON.stringify(prompt(round)), (await ask(relay, round, 'record')).tokens);
+  for (let round = 0; round < ROUNDS; ++round) answers.set(JSON.stringify(prompt(round)), (await ask(target, relay, round, 'record')).tokens);
   relay.close();
   return answers;
 }
@@ -81,7 +83,7 @@ async function inside(draftModel) {
   const relays = Object.fromEntries(Object.keys(samples).map((drafting) => [drafting, new Relay({ target: server.socket, drafter: null, drafting })]));
   try {
     for (let round = 0; round < ROUNDS; ++round) {
-      for (const [drafting, relay] of Object.entries(relays)) samples[drafting].push(await ask(relay, round, drafting));
+      for (const [drafting, relay] of Object.entries(relays)) samples[drafting].push(await ask(server, relay, round, drafting));
     }
     const { off, ...drafted } = samples;
     return Object.fromEntries(Object.entries(drafted).map(([drafting, list]) => [drafting, summary(off, list)]));
@@ -117,8 +119,8 @@ figures.step_ms = rounded(await gauge(target, 'step_milliseconds'), 2);
 figures.row_ms = rounded(await gauge(target, 'row_milliseconds'), 2);
 await target.stop();
 
-const row = (label, one) => [label, one.plain_ms, one.drafted_ms, one.speed, one.drafted ? rounded(one.accepted / one.drafted, 2) : null, one.drafted, one.same ? 'yes' : 'no'];
-const header = ['case', 'ms/token without', 'with', 'speed', 'accepted', 'drafted', 'same tokens'];
+const row = (label, one) => [label, one.plain_ms, one.drafted_ms, one.speed, one.cpu_speed, one.drafted ? rounded(one.accepted / one.drafted, 2) : null, one.drafted, one.same ? 'yes' : 'no'];
+const header = ['case', 'ms/token without', 'with', 'speed', 'by CPU time', 'accepted', 'drafted', 'same tokens'];
 const rows = (figure, label) => Object.entries(figure).flatMap(([outer, inner]) => Object.entries(inner).map(([name, one]) => row(label(outer, name), one)));
 const acceptances = Object.keys(figures.recorded[0]);
 write('drafting', {

@@ -185,22 +185,28 @@ TEST(ScheduleDraft, the_best_source_is_used_when_any_may_be) {
   EXPECT_GT(sink->timings.drafts[DraftKind::model].accepted, sink->timings.drafts[DraftKind::ngram].drafted);
 }
 
-TEST(ScheduleDraft, the_base_guesses_for_a_request_with_an_adapter) {
+TEST(ScheduleDraft, the_base_guesses_for_requests_with_adapters) {
   World world({.pages = 200});
   const MadeUpAdapter adapter{.number = 7};
   const auto id = world.add(adapter);
-  auto request = world.request(some_tokens(1, 6), 60);
-  request.adapters = {{.adapter = id}};
-  request.drafting = Drafting::base;
-  const auto sink = world.submit(std::move(request));
-  auto without = world.request(some_tokens(1, 6), 60);
-  without.drafting = Drafting::base;
-  const auto base = world.submit(std::move(without));
+  const auto ask = [&](std::uint64_t seed, std::vector<AdapterWeight> adapters) {
+    auto request = world.request(some_tokens(seed, 6), 60);
+    request.adapters = std::move(adapters);
+    request.drafting = Drafting::base;
+    request.task_class = std::to_string(seed);
+    return world.submit(std::move(request));
+  };
+  std::vector<std::shared_ptr<RecordingSink>> sinks;
+  for (std::uint64_t seed = 0; seed < 6; ++seed) sinks.push_back(ask(seed, {{.adapter = id}}));
+  const auto without = ask(9, {});
   world.run();
-  CountingChooser chooser(0);
-  EXPECT_EQ(sink->tokens, tokens_alone(some_tokens(1, 6), 60, with_adapter(0, adapter.content(), 1), chooser));
-  EXPECT_GT(sink->timings.drafts[DraftKind::base].accepted, 0U);
-  EXPECT_EQ(total(base->timings.drafts).drafted, 0U);
+  for (std::uint64_t seed = 0; seed < 6; ++seed) {
+    CountingChooser chooser(0);
+    EXPECT_EQ(sinks[seed]->tokens,
+              tokens_alone(some_tokens(seed, 6), 60, with_adapter(0, adapter.content(), 1), chooser));
+  }
+  EXPECT_GT(world.scheduler.counters().drafts[DraftKind::base].accepted, 20U);
+  EXPECT_EQ(total(without->timings.drafts).drafted, 0U);
   world.expect_nothing_leaked();
 }
 

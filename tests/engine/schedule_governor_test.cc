@@ -141,8 +141,7 @@ template <class Plan, class Note>
 double time_of(std::string_view trace, DraftCost cost, Plan plan, Note note) {
   constexpr std::size_t repetitions = 10;
   double time = 0;
-  std::size_t tokens = 0;
-  for (std::size_t at = 0; at < repetitions * trace.size(); ++tokens) {
+  for (std::size_t at = 0; at < repetitions * trace.size();) {
     const std::uint32_t depth = trace[at % trace.size()] == '-' ? 0 : plan();
     std::uint32_t accepted = 0;
     while (accepted < depth && trace[(at + accepted) % trace.size()] == '1') ++accepted;

@@ -30,6 +30,7 @@ ModelDrafter::~ModelDrafter() {
 std::vector<std::vector<Token>> ModelDrafter::draft(std::span<const DraftWish> wishes) {
   ++calls_;
   std::vector<Draft> drafts;
+  drafts.reserve(wishes.size());
   for (const DraftWish& wish : wishes) drafts.push_back(begin(wish));
   const auto is_done = [](const Draft& draft) { return draft.done; };
   while (!std::ranges::all_of(drafts, is_done)) {
@@ -37,6 +38,7 @@ std::vector<std::vector<Token>> ModelDrafter::draft(std::span<const DraftWish> w
     if (!run_pass(drafts)) break;
   }
   std::vector<std::vector<Token>> guesses;
+  guesses.reserve(drafts.size());
   for (Draft& draft : drafts) guesses.push_back(std::move(draft.guesses));
   return guesses;
 }

@@ -25,6 +25,7 @@ void PushedDrafts::push(std::string_view channel, std::uint32_t position, std::s
 
 std::vector<std::vector<Token>> PushedDrafts::draft(std::span<const DraftWish> wishes) {
   std::vector<std::vector<Token>> drafts;
+  drafts.reserve(wishes.size());
   for (const DraftWish& wish : wishes) {
     const auto found = channels_.find(wish.channel);
     drafts.push_back(found == channels_.end() ? std::vector<Token>() : take(found->second, wish));
