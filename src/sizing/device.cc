@@ -21,11 +21,24 @@ std::vector<TensorType> repacked_here() {
 #endif
 }
 
+// As engine/kernels/packed.cc asks.
+bool multiplies_bytes_here() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 Device this_device() {
-  return {
-      .cores = base::usable_cores(), .memory = base::memory_state(), .accelerators = {}, .repacked = repacked_here()};
+  return {.cores = base::usable_cores(),
+          .memory = base::memory_state(),
+          .accelerators = {},
+          .repacked = repacked_here(),
+          .multiplies_bytes = multiplies_bytes_here()};
 }
 
 std::uint64_t memory_for_models(const Device& device) { return device.memory.available_bytes / 10 * 7; }

@@ -25,6 +25,8 @@ struct Device {
   std::vector<Accelerator> accelerators;
   // Types of weights that ggml copies into a layout of its own for this processor.
   std::vector<gguf::TensorType> repacked;
+  // The processor multiplies bytes (AVX-512 VNNI): quantized weights are packed for the engine's own kernels.
+  bool multiplies_bytes = false;
 };
 
 // This machine, or the container or service that we run in. Accelerators are not looked for: that takes ggml.

@@ -10,6 +10,8 @@
 namespace molly::sizing {
 namespace {
 
+using gguf::TensorType;
+
 constexpr std::uint64_t alignment = 64;  // of rows and chunks in a page
 
 // Projections that share their input lie in one matrix where their types agree.
@@ -22,7 +24,30 @@ std::uint64_t row_bytes(NumberType type, std::uint64_t numbers) {
 
 using TensorsByName = std::map<std::string_view, const gguf::Tensor*>;
 
+// Of a group of 16 outputs and a block of inputs, packed and in the file (engine/kernels/packed_layout.h).
+struct PackedGrowth {
+  TensorType type;
+  std::uint64_t packed;
+  std::uint64_t stored;
+};
+constexpr PackedGrowth packed_growths[] = {{TensorType::q4_0, 288, 288},
+                                           {TensorType::q8_0, 544, 544},
+                                           {TensorType::q4_k, 2368, 2304},
+                                           {TensorType::q6_k, 4384, 3360}};
+
+const PackedGrowth* packed_growth(const gguf::Tensor& tensor, const Device& device) {
+  if (!device.multiplies_bytes) return nullptr;
+  const auto* found = std::ranges::find(packed_growths, static_cast<TensorType>(tensor.type), &PackedGrowth::type);
+  return found == std::end(packed_growths) ? nullptr : found;
+}
+
+std::uint64_t copied_bytes(const gguf::Tensor& tensor, const Device& device) {
+  const PackedGrowth* growth = packed_growth(tensor, device);
+  return growth == nullptr ? tensor.bytes : divided_up(times(tensor.bytes, growth->packed), growth->stored);
+}
+
 bool is_repacked(const gguf::Tensor& tensor, const Device& device) {
+  if (packed_growth(tensor, device) != nullptr) return true;
   constexpr std::uint64_t interleaved_rows = 8;
   return tensor.dimensions[1] % interleaved_rows == 0 &&
          std::ranges::contains(device.repacked, static_cast<gguf::TensorType>(tensor.type));
@@ -62,11 +87,11 @@ WeightBytes weight_bytes(const gguf::ModelFile& model, const Device& device) {
   for (const gguf::Tensor& tensor : model.tensors) {
     const bool copied = is_matrix(tensor) && (is_repacked(tensor, device) || is_fused(tensor, all));
     std::uint64_t& sum = copied ? out.copied : out.mapped;
-    sum = plus(sum, tensor.bytes);
+    sum = plus(sum, copied ? copied_bytes(tensor, device) : tensor.bytes);
     // Rows of the embedding are read one by one, which no layout of a processor's own allows: tied, it is there twice.
     const bool twice =
         tensor.name == "token_embd.weight" && !all.contains("output.weight") && is_repacked(tensor, device);
-    if (twice) out.copied = plus(out.copied, tensor.bytes);
+    if (twice) out.copied = plus(out.copied, copied_bytes(tensor, device));
   }
   return out;
 }

@@ -13,7 +13,7 @@
 namespace molly::engine {
 namespace {
 
-constexpr ggml_type types[] = {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_K};
+constexpr ggml_type types[] = {GGML_TYPE_F16, GGML_TYPE_Q8_0, GGML_TYPE_Q4_0, GGML_TYPE_Q4_K, GGML_TYPE_Q6_K};
 
 RandomModel model_of(ggml_type type, bool tied) {
   return {.n_embd = 512,
@@ -29,8 +29,9 @@ RandomModel model_of(ggml_type type, bool tied) {
 // Of the file's pages that are in use; an embedding that is used twice is there once.
 std::uint64_t mapped_once(const Model& model) {
   const Weights& weights = model.weights();
-  const bool shared = weights.output->data == weights.token_embd->data;
-  return model.mapped_bytes() - (shared ? ggml_nbytes(weights.output) : 0);
+  const ggml_tensor* output = weights.output.tensor;
+  const bool shared = weights.output.packed == nullptr && output->data == weights.token_embd->data;
+  return model.mapped_bytes() - (shared ? ggml_nbytes(output) : 0);
 }
 
 class ModelPlan : public ::testing::Test {
