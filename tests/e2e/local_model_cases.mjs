@@ -62,7 +62,7 @@ export function localModelCases({ config, runtime }) {
       properties: { mood: { enum: ['calm', 'busy'] }, count: { type: 'integer', minimum: 0, maximum: 99 }, tags: { type: 'array', minItems: 1, maxItems: 2, items: { enum: ['a', 'b'] } } },
     };
     for (const stream of [false, true]) {
-      const asked = { model: 'nano', messages, max_tokens: 200, response_format: { type: 'json_schema', json_schema: { name: 'state', strict: true, schema } } };
+      const asked = { model: 'nano', messages, max_tokens: 400, temperature: 0, response_format: { type: 'json_schema', json_schema: { name: 'state', strict: true, schema } } };
       const text = stream ? (await gather(await client().chat.completions.create({ ...asked, stream }))).text : (await client().chat.completions.create(asked)).choices[0].message.content;
       const value = JSON.parse(text);
       assert.deepEqual(Object.keys(value).sort(), ['count', 'mood', 'tags']);
