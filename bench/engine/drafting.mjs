@@ -8,7 +8,7 @@ import { call, startMolly } from './servers.mjs';
 
 const folder = process.argv[2];
 const ROUNDS = Number(process.env.ROUNDS ?? (quick ? 1 : 3));
-const TOKENS = quick ? 32 : 64;
+const TOKENS = quick ? 32 : 48;
 const DELAYS = [0, 1, 5, 20];
 const DEPTH = 8;
 const RECORDED_MS = 5; // of one guess of the recorded drafter

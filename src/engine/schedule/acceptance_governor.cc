@@ -16,27 +16,27 @@ double expected_tokens(double acceptance, std::uint32_t depth) {
   return (1 - std::pow(acceptance, depth + 1)) / (1 - acceptance);
 }
 
-}  // namespace
-
-DraftPlan AcceptanceGovernor::best_at(double acceptance, DraftCost cost) const {
+DraftPlan best_at(double acceptance, const DraftCosts& costs) {
   DraftPlan best;
-  for (std::uint32_t depth = 1; depth <= max_depth_; ++depth) {
+  for (std::uint32_t depth = 1; depth <= costs.size(); ++depth) {
     const double speed =
-        expected_tokens(std::clamp(acceptance, 0.0, highest_acceptance), depth) / (1 + (cost.row + cost.token) * depth);
+        expected_tokens(std::clamp(acceptance, 0.0, highest_acceptance), depth) / (1 + costs[depth - 1]);
     if (speed > best.speed) best = {.depth = depth, .speed = speed};
   }
   return best;
 }
 
-DraftPlan AcceptanceGovernor::plan(const std::string& work, DraftKind source, DraftCost cost) {
-  const DraftPlan best = best_at(acceptance(work, source), cost);
+}  // namespace
+
+DraftPlan AcceptanceGovernor::plan(const std::string& work, DraftKind source, const DraftCosts& costs) {
+  const DraftPlan best = best_at(acceptance(work, source), costs);
   if (records_.size() >= max_kinds_of_work && !records_.contains(work)) records_.clear();
   Record& record = records_[work][source];
   if (best.depth > 0) record.patience = retry_after;
   if (++record.untested < record.patience) return best;
-  const DraftPlan hoped = best_at(hoped_acceptance, cost);
+  const DraftPlan hoped = best_at(hoped_acceptance, costs);
   if (hoped.depth == 0) return best;
-  return {.depth = 1, .speed = hoped.speed, .is_trial = true};
+  return {.depth = std::min(hoped.depth, trial_depth), .speed = hoped.speed, .is_trial = true};
 }
 
 void AcceptanceGovernor::note(const std::string& work, DraftKind source, std::uint32_t drafted,

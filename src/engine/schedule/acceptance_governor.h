@@ -3,16 +3,14 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "engine/schedule/draft_source.h"
 
 namespace molly::engine {
 
-// What drafting costs, relative to what a step costs each of its sequences.
-struct DraftCost {
-  double row = 0;    // of verifying one more token
-  double token = 0;  // of drafting one more token
-};
+// What drafting and verifying 1, 2, ... tokens costs, relative to what a step costs each of its sequences.
+using DraftCosts = std::vector<double>;
 
 struct DraftPlan {
   std::uint32_t depth = 0;  // 0: do not draft now
@@ -22,19 +20,18 @@ struct DraftPlan {
 
 // Chooses how many tokens to draft for each kind of work, from each source, by what was accepted before, and none where
 // drafting does not pay: expected tokens per step over what the step costs then, (1 - a^(d+1)) / (1 - a) / (1 + c d),
-// theorem 3.8 of the paper with acceptance a, depth d and c = row + token.
+// theorem 3.8 of the paper with acceptance a, depth d and, for c d, what depth d really costs.
 class AcceptanceGovernor {
  public:
-  explicit AcceptanceGovernor(std::uint32_t max_depth = 8) : max_depth_(max_depth) {}
-
-  // `work` is adapter and task class. What is new is tried with depth 1. What was turned off, or not used for other
+  // `work` is adapter and task class. What is new is tried. What was turned off, or not used for other
   // reasons, is tried again after retry_after calls, and after twice as many each time that this was in vain; never
   // where even a source that is nearly always right would not pay.
-  DraftPlan plan(const std::string& work, DraftKind source, DraftCost cost);
+  DraftPlan plan(const std::string& work, DraftKind source, const DraftCosts& costs);
   // `drafted` without those that were never compared because the sequence ended before.
   void note(const std::string& work, DraftKind source, std::uint32_t drafted, std::uint32_t accepted);
   double acceptance(const std::string& work, DraftKind source) const;
 
+  static constexpr std::uint32_t trial_depth = 3;
   static constexpr std::uint32_t retry_after = 32;
   static constexpr std::uint32_t longest_retry_after = 1 << 14;
   static constexpr std::size_t max_kinds_of_work = 4096;  // beyond that all is learnt anew
@@ -46,9 +43,7 @@ class AcceptanceGovernor {
     std::uint32_t untested = retry_after;  // calls since something was compared
     std::uint32_t patience = retry_after;
   };
-  DraftPlan best_at(double acceptance, DraftCost cost) const;
 
-  std::uint32_t max_depth_;
   std::map<std::string, ForEachDraftKind<Record>> records_;
 };
 

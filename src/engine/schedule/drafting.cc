@@ -20,8 +20,6 @@ bool goes_later(const DraftOption& left, const DraftOption& right) {
   return std::pair(left.plan.is_trial, left.plan.speed) < std::pair(right.plan.is_trial, right.plan.speed);
 }
 
-double relative(double milliseconds, double step_share) { return step_share > 0 ? milliseconds / step_share : 0; }
-
 }  // namespace
 
 // Each sequence's best source is asked, and where it has no idea the next best. Drafts take the rows that are left
@@ -54,15 +52,24 @@ std::vector<DraftOption> Scheduler::State::draft_options(const Sequence& sequenc
   const double share = cost->share(step_rows);
   for (const DraftKind kind : draft_kinds) {
     if (!may_draft(sequence, kind)) continue;
-    const double token = relative(draft_source(kind)->milliseconds_per_token(sequences), share);
-    DraftOption option{
-        .source = kind,
-        .plan = governor.plan(sequence.work, kind, {.row = cost->relative_per_row(step_rows), .token = token})};
+    DraftOption option{.source = kind,
+                       .plan = governor.plan(sequence.work, kind, draft_costs(kind, step_rows, sequences))};
     option.plan.depth = std::min(option.plan.depth, most);
     if (option.plan.depth > 0 && pays_its_beginning(sequence, option, share)) found.push_back(option);
   }
   std::ranges::sort(found, goes_later);
   return found;
+}
+
+DraftCosts Scheduler::State::draft_costs(DraftKind source, std::uint32_t step_rows, std::uint32_t sequences) {
+  const double share = cost->share(step_rows);
+  const double token = share > 0 ? draft_source(source)->milliseconds_per_token(sequences) / share : 0;
+  DraftCosts costs;
+  costs.reserve(options.max_draft_depth);
+  for (std::uint32_t depth = 1; depth <= options.max_draft_depth; ++depth) {
+    costs.push_back(cost->of_more_rows(step_rows, depth) + token * depth);
+  }
+  return costs;
 }
 
 DraftSource* Scheduler::State::draft_source(DraftKind kind) {

@@ -63,7 +63,7 @@ struct Scheduler::State {
   PrefixTree& prefixes;
   AdapterCache& adapter_cache;
   SchedulerOptions options;
-  AcceptanceGovernor governor{options.max_draft_depth};
+  AcceptanceGovernor governor{};
   std::shared_ptr<StepCost> cost = std::make_shared<StepCost>();
   NgramDrafter ngram_drafter{};
   std::unique_ptr<DraftSource> model_drafter{};
@@ -135,6 +135,7 @@ struct Scheduler::State {
   void add_drafts(std::vector<StepPart>& plan);
   std::vector<DraftCandidate> draft_candidates(std::vector<StepPart>& plan);
   std::vector<DraftOption> draft_options(const Sequence& sequence, std::uint32_t step_rows, std::uint32_t sequences);
+  DraftCosts draft_costs(DraftKind source, std::uint32_t step_rows, std::uint32_t sequences);
   DraftSource* draft_source(DraftKind kind);
   bool may_draft(const Sequence& sequence, DraftKind source);
   DraftWish draft_wish(const Sequence& sequence) const;
