@@ -1,7 +1,8 @@
 // molly-engine against llama-server: throughput of mixed adapters, time to first token, prefixes, adapters, memory.
 import fs from 'node:fs';
 import path from 'node:path';
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { machine, median, percentile, quick, rounded, table, write } from '../report.mjs';
 import { adapterName, call, complete, load, pss, startLlama, startMolly } from './servers.mjs';
 
@@ -33,6 +34,7 @@ const MIXES = {
 async function throughput(type, { threads, cores, metric }) {
   const options = { threads, cores, adapters: 16, folder };
   const servers = [await startMolly(model(type), options), await startLlama(model(type), options)];
+  servers.push(Object.assign(await startMolly(model(type), { ...options, args: ['--adapter-type', 'q8_0'] }), { name: 'q8_0 adapters' }));
   const samples = {};
   try {
     for (const server of servers) await load(server, requests(8, (i) => i, 4));
@@ -59,8 +61,11 @@ async function throughput(type, { threads, cores, metric }) {
     out.speed[mix] = { molly: rounded(speed(`molly-engine ${mix}`)), llama: rounded(speed(`llama-server ${mix}`)) };
     out.against_llama[mix] = rounded(ratio(`molly-engine ${mix}`, `llama-server ${mix}`), 2);
   }
-  out.cost_of_different = rounded(100 * (1 - ratio('molly-engine different_8', 'molly-engine base_8')), 1);
-  out.different_over_shared = rounded(ratio('molly-engine different_8', 'molly-engine shared_8'), 3);
+  for (const [kind, server] of [['f16', 'molly-engine'], ['q8_0', 'q8_0 adapters']]) {
+    out[`cost_of_different_${kind}`] = rounded(100 * (1 - ratio(`${server} different_8`, `${server} base_8`)), 1);
+    out[`different_over_shared_${kind}`] = rounded(ratio(`${server} different_8`, `${server} shared_8`), 3);
+    out[`different_against_llama_${kind}`] = rounded(ratio(`${server} different_8`, 'llama-server different_8'), 2);
+  }
   const spread = (server) => rounded(median(samples[`${server} different_8`].map((one) => Math.max(...one.firsts) / Math.min(...one.firsts))), 2);
   out.last_over_first_token = { molly: spread('molly-engine'), llama: spread('llama-server') };
   return out;
@@ -214,7 +219,8 @@ const only = process.env.ONLY?.split(',');
 const wanted = (name) => !only || only.includes(name);
 if (wanted('cpu')) for (const type of ['q4_0', 'q4_k_m']) figures.cpu[type] = await throughput(type, { threads: 1, cores: '0', metric: 'cpu' });
 if (wanted('wall')) for (const type of quick ? ['q4_0'] : ['q4_0', 'q4_k_m']) figures.wall[type] = await throughput(type, { threads: 2, metric: 'wall' });
-const parts = { shared_prefix: sharedPrefix, adapter_loads: adapterLoads, idle_memory: idleMemory, busy_neighbour: busyNeighbour, zipf, curve: () => adapterCurve(quick ? [1, 8] : [1, 2, 4, 8, 16, 32, 64]) };
+const loads = () => JSON.parse(execFileSync(fileURLToPath(new URL('../../build/release/bin/bench_loads', import.meta.url)), [model('q4_0'), ...Array.from({ length: 16 }, (_, i) => path.resolve(folder, `${adapterName(i)}.gguf`))]));
+const parts = { loads, shared_prefix: sharedPrefix, adapter_loads: adapterLoads, idle_memory: idleMemory, busy_neighbour: busyNeighbour, zipf, curve: () => adapterCurve(quick ? [1, 8] : [1, 2, 4, 8, 16, 32, 64]) };
 for (const [name, measure] of Object.entries(parts)) {
   if (!wanted(name)) continue;
   progress(name);
@@ -241,11 +247,16 @@ Generated tokens with prompts of 64 and answers of ${TOKENS} tokens, medians of 
 ${table(['case', 'molly-engine', 'llama-server', 'ratio'], rows)}
 
 ${table(['measure', 'value'], [
-    ['cost of 8 different adapters over base, Q4_0 (%)', figures.cpu.q4_0.cost_of_different],
-    ['8 different over one shared adapter, Q4_0', figures.cpu.q4_0.different_over_shared],
+    ...['f16', 'q8_0'].flatMap((kind) => [
+      [`cost of 8 different adapters over base, Q4_0, adapters in ${kind} (%)`, figures.cpu.q4_0[`cost_of_different_${kind}`]],
+      [`8 different over one shared adapter, Q4_0, adapters in ${kind}`, figures.cpu.q4_0[`different_over_shared_${kind}`]],
+    ]),
     ['last over first of 8 first tokens', `${figures.cpu.q4_0.last_over_first_token.molly} (llama-server ${figures.cpu.q4_0.last_over_first_token.llama})`],
     ['prefill of 8 requests with a shared prefix over one', figures.shared_prefix.ratio],
-    ['cold adapter load, ms', figures.adapter_loads.cold_ms],
+    ['a cold adapter\'s first request later than the next, ms', figures.adapter_loads.cold_ms],
+    ['adapter of 14 MB: file to rows, not in the page cache, ms', figures.loads.cold_ms],
+    ['adapter of 14 MB: file to rows, in the page cache, ms', figures.loads.warm_file_ms],
+    ['adapter of 14 MB: promotion into the pool, ms', figures.loads.promotion_ms],
     ['idle memory (PSS), model file, pool; MiB', `${figures.idle_memory.pss_mib}, ${figures.idle_memory.file_mib}, ${figures.idle_memory.pool_mib}`],
     ['sleeping over spinning threads, idle machine', figures.busy_neighbour.idle_over_spinning],
     ['beside a busy process over idle', figures.busy_neighbour.busy_over_idle],

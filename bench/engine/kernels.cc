@@ -17,6 +17,7 @@
 
 #include "engine/kernels/attention.h"
 #include "engine/kernels/lora.h"
+#include "engine/kernels/packed.h"
 
 namespace molly::engine {
 namespace {
@@ -160,6 +161,45 @@ void time_attention(Isa isa, KvType type, std::uint32_t sequences, std::uint32_t
                static_cast<double>(page) * sequences * pages_each / time * 1e-6);
 }
 
+// Every weight matrix of the model once.
+void time_products(PackedType type, std::uint32_t rows) {
+  constexpr std::uint32_t vocabulary = 32000;
+  std::vector<PackedMatrix> matrices;
+  for (std::uint32_t layer = 0; layer < layers; ++layer) {
+    for (const Linear& linear : linears) {
+      const LoraSegment& last = linear.segments.back();
+      matrices.push_back({.type = type, .n_in = linear.n_in, .n_out = last.first_column + last.columns});
+    }
+  }
+  matrices.push_back({.type = type, .n_in = width, .n_out = vocabulary});
+  std::size_t bytes = 0;
+  for (const PackedMatrix& matrix : matrices) bytes += packed_bytes(type, matrix.n_in, matrix.n_out);
+  const Memory memory(bytes);
+  const std::byte* next = memory.data();
+  for (PackedMatrix& matrix : matrices) {
+    matrix.data = next;
+    next += packed_bytes(type, matrix.n_in, matrix.n_out);
+  }
+  std::vector<float> x(std::size_t{rows} * feed_forward, 0.01F);
+  std::vector<float> y(std::size_t{rows} * vocabulary);
+  std::vector<std::byte> activations(activation_bytes(type, 3072, rows));
+  const double time = best_of(7, [&] {
+    for (const PackedMatrix& matrix : matrices) {
+      quantize_activations(matrix, {x.data(), feed_forward * sizeof(float)}, rows, activations.data(), 0, 1);
+      multiply_packed(matrix, activations.data(), rows, {y.data(), vocabulary * sizeof(float)}, 0, 1);
+    }
+  });
+  constexpr const char* names[] = {"q4_0", "q8_0", "q4_k", "q6_k"};
+  std::println("products {} x {:3} rows: {:8.2f} ms, {:5.1f} GB/s", names[static_cast<std::size_t>(type)], rows, time,
+               static_cast<double>(bytes) / time * 1e-6);
+}
+
+void time_all_products() {
+  for (const PackedType type : {PackedType::q4_0, PackedType::q8_0, PackedType::q4_k, PackedType::q6_k}) {
+    for (const std::uint32_t rows : {1U, 2U, 4U, 8U, 16U, 64U}) time_products(type, rows);
+  }
+}
+
 void time_all(Isa isa) {
   for (const FactorType type : {FactorType::f16, FactorType::q8_0}) {
     for (const std::uint32_t adapters : {1U, 8U, 16U}) time_lora(isa, type, adapters, 16, 1);
@@ -178,6 +218,7 @@ void time_all(Isa isa) {
 
 int main(int count, char** arguments) {
   using namespace molly::engine;
+  if (can_multiply_packed() && (count < 2 || std::string_view(arguments[1]) == "products")) time_all_products();
   for (const Isa isa : {Isa::avx512, Isa::avx2, Isa::neon, Isa::scalar}) {
     if (is_supported(isa) && (count < 2 || arguments[1] == to_string(isa))) time_all(isa);
   }

@@ -68,10 +68,11 @@ export async function load(server, requests) {
 
 async function start(server, command, { cores, environment = {} }) {
   const argv = cores ? ['taskset', '-c', cores, ...command] : command;
-  const log = fs.openSync(path.join(server.folder, `${server.name}.log`), 'w');
+  const logFile = path.join(server.folder, 'log');
+  const log = fs.openSync(logFile, 'w');
   const child = spawn(argv[0], argv.slice(1), { stdio: ['ignore', log, log], env: { ...process.env, ...environment } });
   server.pid = child.pid; // taskset becomes the server
-  server.tail = () => fs.readFileSync(path.join(server.folder, `${server.name}.log`), 'utf8').slice(-2000);
+  server.tail = () => fs.readFileSync(logFile, 'utf8').slice(-2000);
   const ended = new Promise((resolve) => child.on('exit', resolve));
   server.stop = async () => {
     child.kill('SIGKILL');

@@ -66,7 +66,7 @@ class Packed : public testing::TestWithParam<PackedCase> {
     for (std::uint32_t part = 0; part < 3; ++part) pack(type, weights, n_in, n_out, memory.data(), part, 3);
     const PackedMatrix matrix{.type = type, .n_in = n_in, .n_out = n_out, .data = memory.data()};
     const auto rows = static_cast<std::uint32_t>(x.size() / n_in);
-    std::vector<std::byte> activations(rows * activation_bytes(type, n_in));
+    std::vector<std::byte> activations(activation_bytes(type, n_in, rows));
     std::vector<float> y(std::size_t{rows} * n_out);
     for (int thread = 0; thread < threads; ++thread) {
       quantize_activations(matrix, {x.data(), n_in * sizeof(float)}, rows, activations.data(), thread, threads);

@@ -158,21 +158,24 @@ void pack(PackedType type, std::span<const std::byte> rows, std::uint32_t n_in, 
   }
 }
 
-std::size_t activation_bytes(PackedType type, std::uint32_t n_in) { return activations_of(type).bytes(n_in); }
+std::size_t activation_bytes(PackedType type, std::uint32_t n_in, std::uint32_t rows) {
+  return (rows + rows_per_tile - 1) / rows_per_tile * activations_of(type).bytes(n_in);
+}
 
 void quantize_activations(const PackedMatrix& matrix, ConstRows x, std::uint32_t rows, std::byte* activations,
                           int thread, int threads) {
-  const std::size_t stride = activation_bytes(matrix.type, matrix.n_in);
+  const std::size_t tile_bytes = activations_of(matrix.type).bytes(matrix.n_in);
   const Share share = share_of(rows, thread, threads);
   for (std::uint64_t row = share.begin; row < share.end; ++row) {
-    kernels()->quantize(matrix.type, row_of(x, row), matrix.n_in, activations + row * stride);
+    kernels()->quantize(matrix.type, row_of(x, row), matrix.n_in, activations + row / rows_per_tile * tile_bytes,
+                        static_cast<std::uint32_t>(row % rows_per_tile));
   }
 }
 
 void multiply_packed(const PackedMatrix& matrix, const std::byte* activations, std::uint32_t rows, MutableRows y,
                      int thread, int threads) {
   const PackedLayout layout = layout_of(matrix.type);
-  const std::size_t stride = activation_bytes(matrix.type, matrix.n_in);
+  const std::size_t tile_bytes = activations_of(matrix.type).bytes(matrix.n_in);
   const Share share = share_of(groups_of(matrix.n_out), thread, threads);
   for (std::uint64_t group = share.begin; group < share.end; ++group) {
     const std::byte* quants = matrix.data + group * layout.bytes_of_group(matrix.n_in);
@@ -183,8 +186,7 @@ void multiply_packed(const PackedMatrix& matrix, const std::byte* activations, s
                            .scales = quants + layout.quants_of_group(matrix.n_in),
                            .n_in = matrix.n_in,
                            .outputs = std::min(outputs_per_group, matrix.n_out - first),
-                           .activations = activations + row * stride,
-                           .activation_stride = stride,
+                           .activations = activations + row / rows_per_tile * tile_bytes,
                            .y = {row_of(y, row) + first, y.stride}},
                           std::min(rows_per_tile, rows - row));
     }

@@ -34,11 +34,10 @@ std::size_t packed_bytes(PackedType type, std::uint32_t n_in, std::uint32_t n_ou
 void pack(PackedType type, std::span<const std::byte> rows, std::uint32_t n_in, std::uint32_t n_out, std::byte* packed,
           std::uint32_t part = 0, std::uint32_t parts = 1);
 
-// Bytes of one row of quantized activations, a multiple of 64.
-std::size_t activation_bytes(PackedType type, std::uint32_t n_in);
+// Bytes of so many rows of quantized activations.
+std::size_t activation_bytes(PackedType type, std::uint32_t n_in, std::uint32_t rows);
 
-// Both are called by every thread of a pool at once, each with its number. `activations` are rows of activation_bytes()
-// at a 64-byte aligned address; between the two all threads must have met.
+// Both are called by every thread of a pool at once, each with its number; between the two all threads must have met.
 void quantize_activations(const PackedMatrix& matrix, ConstRows x, std::uint32_t rows, std::byte* activations,
                           int thread, int threads);
 // y[row][output] = sum over inputs.

@@ -47,16 +47,21 @@ constexpr std::int32_t offset_of(PackedType type) {
   return 0;
 }
 
-// A row of activations: n_in signed bytes, a float scale for each block, and for each `sum_block` inputs a word: minus
-// the weights' offset times their sum as an integer; for q4_k their sum as a float.
+inline constexpr std::uint32_t rows_per_tile = 8;
+
+// Activations of eight rows, side by side so that every place is a constant away from the last: the signed bytes of
+// each sub-block, a float scale for each block, and for each `sum_block` inputs a word: minus the weights' offset times
+// their sum as an integer; for q4_k their sum as a float.
 struct ActivationLayout {
   std::uint32_t block = 32;
   std::uint32_t sum_block = 32;
 
-  std::size_t scales(std::uint32_t n_in) const { return n_in; }
-  std::size_t sums(std::uint32_t n_in) const { return scales(n_in) + std::size_t{n_in} / block * sizeof(float); }
+  std::size_t scales(std::uint32_t n_in) const { return std::size_t{n_in} * rows_per_tile; }
+  std::size_t sums(std::uint32_t n_in) const {
+    return scales(n_in) + std::size_t{n_in} / block * rows_per_tile * sizeof(float);
+  }
   std::size_t bytes(std::uint32_t n_in) const {
-    return (sums(n_in) + std::size_t{n_in} / sum_block * sizeof(std::int32_t) + 63) / 64 * 64;
+    return (sums(n_in) + std::size_t{n_in} / sum_block * rows_per_tile * sizeof(std::int32_t) + 63) / 64 * 64;
   }
 };
 
@@ -70,15 +75,12 @@ struct PackedTile {
   const std::byte* scales = nullptr;
   std::uint32_t n_in = 0;
   std::uint32_t outputs = outputs_per_group;
-  const std::byte* activations = nullptr;
-  std::size_t activation_stride = 0;
-  MutableRows y;  // from the first row and output on
+  const std::byte* activations = nullptr;  // of the tile's rows
+  MutableRows y;                           // from the first row and output on
 };
 
-inline constexpr std::uint32_t rows_per_tile = 8;
-
 struct PackedKernels {
-  void (*quantize)(PackedType type, const float* x, std::uint32_t n_in, std::byte* activations);
+  void (*quantize)(PackedType type, const float* x, std::uint32_t n_in, std::byte* tile, std::uint32_t row);
   void (*multiply)(PackedType type, const PackedTile& tile, std::uint32_t rows);  // 1 to rows_per_tile
 };
 

@@ -49,6 +49,14 @@ MOLLY_INLINE Floats broadcast_float(const std::byte* from) {
   return _mm512_set1_ps(number);
 }
 
+// Quants come from main memory one after another; the processor's own prefetching leaves half of its bandwidth unused.
+template <std::size_t bytes>
+MOLLY_INLINE void fetch_ahead(const std::byte* quants) {
+  constexpr std::size_t ahead = 4096;
+  MOLLY_UNROLL
+  for (std::size_t i = 0; i < bytes; i += 64) __builtin_prefetch(quants + ahead + i);
+}
+
 // 32 inputs of 16 outputs: four inputs of each output to a register.
 struct SubBlock {
   Integers weights[8];
@@ -82,48 +90,53 @@ struct SubBlock {
   }
 };
 
-// The rows of a tile: where their quantized inputs, scales and sums are.
-template <PackedType type, int rows>
+// The activations of a tile's rows, at places that are known from a single address.
+template <PackedType type>
 struct Rows {
-  const std::byte* inputs[rows];
-  std::size_t scales;
-  std::size_t sums;
+  const std::byte* inputs;
+  const std::byte* scales;
+  const std::byte* sums;
 
   explicit Rows(const PackedTile& tile)
-      : scales(activations_of(type).scales(tile.n_in)), sums(activations_of(type).sums(tile.n_in)) {
-    for (int r = 0; r < rows; ++r) {
-      inputs[r] = tile.activations + static_cast<std::size_t>(r) * tile.activation_stride;
-    }
-  }
+      : inputs(tile.activations),
+        scales(tile.activations + activations_of(type).scales(tile.n_in)),
+        sums(tile.activations + activations_of(type).sums(tile.n_in)) {}
 
-  MOLLY_INLINE const std::byte* input(int row, std::size_t sub) const { return inputs[row] + sub * sub_block; }
-  MOLLY_INLINE const std::byte* scale(int row, std::size_t block) const { return inputs[row] + scales + block * 4; }
-  MOLLY_INLINE const std::byte* sum(int row, std::size_t place) const { return inputs[row] + sums + place * 4; }
+  MOLLY_INLINE const std::byte* input(std::size_t row, std::size_t sub) const {
+    return inputs + (sub * rows_per_tile + row) * sub_block;
+  }
+  MOLLY_INLINE const std::byte* scale(std::size_t row, std::size_t block) const {
+    return scales + (block * rows_per_tile + row) * sizeof(float);
+  }
+  MOLLY_INLINE const std::byte* sum(std::size_t row, std::size_t place) const {
+    return sums + (place * rows_per_tile + row) * sizeof(std::int32_t);
+  }
 };
 
-template <int rows>
+template <std::size_t rows>
 MOLLY_INLINE void store(const PackedTile& tile, const Floats (&sums)[rows]) {
   const auto mask = static_cast<__mmask16>((1U << tile.outputs) - 1);
   MOLLY_UNROLL
-  for (int r = 0; r < rows; ++r) {
-    _mm512_mask_storeu_ps(row_of(tile.y, static_cast<std::size_t>(r)), mask, sums[r]);
+  for (std::size_t r = 0; r < rows; ++r) {
+    _mm512_mask_storeu_ps(row_of(tile.y, r), mask, sums[r]);
   }
 }
 
 // Formats with a scale for 32 inputs.
-template <PackedType type, int rows>
+template <PackedType type, std::size_t rows>
 void multiply_small_blocks(const PackedTile& tile) {
-  const Rows<type, rows> x(tile);
+  const Rows<type> x(tile);
   Floats sums[rows];
   MOLLY_UNROLL
-  for (int r = 0; r < rows; ++r) sums[r] = _mm512_setzero_ps();
+  for (std::size_t r = 0; r < rows; ++r) sums[r] = _mm512_setzero_ps();
   constexpr std::size_t quant_bytes = layout_of(type).quant_bytes;
   for (std::size_t b = 0; b < tile.n_in / sub_block; ++b) {
     const std::byte* quants = tile.quants + b * quant_bytes;
+    fetch_ahead<quant_bytes>(quants);
     const SubBlock w = type == PackedType::q4_0 ? SubBlock::of_nibbles(quants) : SubBlock::of_bytes(quants);
     const Floats scale = load_halves(tile.scales + b * 32);
     MOLLY_UNROLL
-    for (int r = 0; r < rows; ++r) {
+    for (std::size_t r = 0; r < rows; ++r) {
       const Integers dot = w.template times<0, 8>(x.input(r, b), broadcast_word(x.sum(r, b)));
       const Floats both = _mm512_mul_ps(scale, broadcast_float(x.scale(r, b)));
       sums[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), both, sums[r]);
@@ -134,29 +147,29 @@ void multiply_small_blocks(const PackedTile& tile) {
 
 constexpr std::size_t sub_blocks_of_super_block = 8;
 
-template <int rows>
+template <std::size_t rows>
 struct Accumulators {
   Floats of_block[rows];
   Floats of_all[rows];
 
   MOLLY_INLINE static void clear(Floats (&sums)[rows]) {
     MOLLY_UNROLL
-    for (int r = 0; r < rows; ++r) sums[r] = _mm512_setzero_ps();
+    for (std::size_t r = 0; r < rows; ++r) sums[r] = _mm512_setzero_ps();
   }
 
   template <PackedType type>
-  MOLLY_INLINE void end_block(const Rows<type, rows>& x, std::size_t block) {
+  MOLLY_INLINE void end_block(const Rows<type>& x, std::size_t block) {
     MOLLY_UNROLL
-    for (int r = 0; r < rows; ++r) {
+    for (std::size_t r = 0; r < rows; ++r) {
       of_all[r] = _mm512_fmadd_ps(of_block[r], broadcast_float(x.scale(r, block)), of_all[r]);
     }
   }
 };
 
-template <int rows>
+template <std::size_t rows>
 void multiply_q4_k(const PackedTile& tile) {
   constexpr PackedLayout layout = layout_of(PackedType::q4_k);
-  const Rows<PackedType::q4_k, rows> x(tile);
+  const Rows<PackedType::q4_k> x(tile);
   Accumulators<rows> sums;
   sums.clear(sums.of_all);
   for (std::size_t b = 0; b < tile.n_in / layout.block; ++b) {
@@ -166,11 +179,12 @@ void multiply_q4_k(const PackedTile& tile) {
     sums.clear(sums.of_block);
     for (std::size_t s = 0; s < sub_blocks_of_super_block; ++s) {
       const std::size_t sub = b * sub_blocks_of_super_block + s;
+      fetch_ahead<layout.quant_bytes>(tile.quants + sub * layout.quant_bytes);
       const SubBlock w = SubBlock::of_nibbles(tile.quants + sub * layout.quant_bytes);
       const Floats scale = _mm512_mul_ps(d, load_unsigned(scales + 64 + s * 32));
       const Floats minimum = _mm512_mul_ps(d_minimum, load_unsigned(scales + 64 + s * 32 + 16));
       MOLLY_UNROLL
-      for (int r = 0; r < rows; ++r) {
+      for (std::size_t r = 0; r < rows; ++r) {
         const Integers dot = w.template times<0, 8>(x.input(r, sub), _mm512_setzero_si512());
         const Floats above = _mm512_fmadd_ps(_mm512_cvtepi32_ps(dot), scale, sums.of_block[r]);
         sums.of_block[r] = _mm512_fnmadd_ps(minimum, broadcast_float(x.sum(r, sub)), above);
@@ -181,10 +195,10 @@ void multiply_q4_k(const PackedTile& tile) {
   store(tile, sums.of_all);
 }
 
-template <int rows>
+template <std::size_t rows>
 void multiply_q6_k(const PackedTile& tile) {
   constexpr PackedLayout layout = layout_of(PackedType::q6_k);
-  const Rows<PackedType::q6_k, rows> x(tile);
+  const Rows<PackedType::q6_k> x(tile);
   Accumulators<rows> sums;
   sums.clear(sums.of_all);
   for (std::size_t b = 0; b < tile.n_in / layout.block; ++b) {
@@ -193,11 +207,12 @@ void multiply_q6_k(const PackedTile& tile) {
     sums.clear(sums.of_block);
     for (std::size_t s = 0; s < sub_blocks_of_super_block; ++s) {
       const std::size_t sub = b * sub_blocks_of_super_block + s;
+      fetch_ahead<layout.quant_bytes>(tile.quants + sub * layout.quant_bytes);
       const SubBlock w = SubBlock::of_bytes(tile.quants + sub * layout.quant_bytes);
       const Floats first = _mm512_mul_ps(d, load_signed(scales + 32 + s * 32));
       const Floats second = _mm512_mul_ps(d, load_signed(scales + 32 + s * 32 + 16));
       MOLLY_UNROLL
-      for (int r = 0; r < rows; ++r) {
+      for (std::size_t r = 0; r < rows; ++r) {
         const Integers low = w.template times<0, 4>(x.input(r, sub), broadcast_word(x.sum(r, 2 * sub)));
         const Integers high = w.template times<4, 8>(x.input(r, sub), broadcast_word(x.sum(r, 2 * sub + 1)));
         const Floats half = _mm512_fmadd_ps(_mm512_cvtepi32_ps(low), first, sums.of_block[r]);
@@ -209,7 +224,7 @@ void multiply_q6_k(const PackedTile& tile) {
   store(tile, sums.of_all);
 }
 
-template <int rows>
+template <std::size_t rows>
 void multiply_rows(PackedType type, const PackedTile& tile) {
   switch (type) {
     case PackedType::q4_0: return multiply_small_blocks<PackedType::q4_0, rows>(tile);
@@ -222,7 +237,7 @@ void multiply_rows(PackedType type, const PackedTile& tile) {
 template <std::size_t... rows>
 void multiply_any(PackedType type, const PackedTile& tile, std::uint32_t count, std::index_sequence<rows...>) {
   using Function = void (*)(PackedType, const PackedTile&);
-  static constexpr Function by_rows[] = {multiply_rows<static_cast<int>(rows) + 1>...};
+  static constexpr Function by_rows[] = {multiply_rows<rows + 1>...};
   by_rows[count - 1](type, tile);
 }
 
@@ -243,20 +258,18 @@ MOLLY_INLINE float number_of_largest_magnitude(const float* x, std::size_t count
   return largest >= -smallest ? largest : smallest;
 }
 
+// Sub-blocks lie apart: between them are those of the tile's other rows.
 MOLLY_INLINE void quantize_block(const float* x, std::size_t count, float inverse, std::byte* to) {
   const Floats factor = _mm512_set1_ps(inverse);
   for (std::size_t i = 0; i < count; i += 16) {
     const Integers rounded = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_loadu_ps(x + i), factor));
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm512_cvtsepi32_epi8(rounded));
+    std::byte* place = to + i / sub_block * rows_per_tile * sub_block + i % sub_block;
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(place), _mm512_cvtsepi32_epi8(rounded));
   }
 }
 
-MOLLY_INLINE std::int32_t sum_of(const std::byte* numbers, std::uint32_t count) {
-  Integers sum = _mm512_setzero_si512();
-  for (std::uint32_t i = 0; i < count; i += 16) {
-    sum = _mm512_add_epi32(sum, _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers + i))));
-  }
-  return _mm512_reduce_add_epi32(sum);
+MOLLY_INLINE std::int32_t sum_of_sixteen(const std::byte* numbers) {
+  return _mm512_reduce_add_epi32(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(numbers))));
 }
 
 // As ggml's quantize_row_q8_0 and quantize_row_q8_K; the former's scale is rounded to half precision.
@@ -272,19 +285,32 @@ MOLLY_INLINE float quantize_scaled(const float* x, std::uint32_t block, std::byt
   return half_to_float(float_to_half(magnitude / 127));
 }
 
-void quantize(PackedType type, const float* x, std::uint32_t n_in, std::byte* activations) {
+MOLLY_INLINE void store_sum(PackedType type, std::int32_t sum, std::byte* to) {
+  const std::int32_t offset = -offset_of(type) * sum;
+  const auto number = static_cast<float>(sum);
+  std::memcpy(to, type == PackedType::q4_k ? static_cast<const void*>(&number) : &offset, sizeof offset);
+}
+
+void quantize(PackedType type, const float* x, std::uint32_t n_in, std::byte* tile, std::uint32_t row) {
   const ActivationLayout layout = activations_of(type);
-  std::byte* scales = activations + layout.scales(n_in);
-  for (std::uint32_t i = 0; i < n_in; i += layout.block, scales += sizeof(float)) {
-    const float scale = quantize_scaled(x + i, layout.block, activations + i);
+  constexpr std::size_t word = sizeof(float);
+  std::byte* inputs = tile + row * sub_block;
+  std::byte* scales = tile + layout.scales(n_in) + row * word;
+  std::byte* sums = tile + layout.sums(n_in) + row * word;
+  for (std::uint32_t i = 0; i < n_in; i += layout.block, scales += rows_per_tile * word) {
+    const float scale = quantize_scaled(x + i, layout.block, inputs + std::size_t{i} * rows_per_tile);
     std::memcpy(scales, &scale, sizeof scale);
   }
-  std::byte* sums = activations + layout.sums(n_in);
-  for (std::uint32_t i = 0; i < n_in; i += layout.sum_block, sums += sizeof(std::int32_t)) {
-    const std::int32_t sum = sum_of(activations + i, layout.sum_block);
-    const std::int32_t offset = -offset_of(type) * sum;
-    const auto number = static_cast<float>(sum);
-    std::memcpy(sums, type == PackedType::q4_k ? static_cast<const void*>(&number) : &offset, sizeof offset);
+  for (std::uint32_t i = 0; i < n_in; i += sub_block) {
+    const std::byte* numbers = inputs + std::size_t{i} * rows_per_tile;
+    const std::int32_t first = sum_of_sixteen(numbers);
+    const std::int32_t second = sum_of_sixteen(numbers + 16);
+    const bool apart = layout.sum_block == 16;
+    store_sum(type, apart ? first : first + second, sums);
+    sums += rows_per_tile * word;
+    if (!apart) continue;
+    store_sum(type, second, sums);
+    sums += rows_per_tile * word;
   }
 }
 

@@ -48,8 +48,9 @@ ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x) {
   if (packed == nullptr) return ggml_mul_mat(context_.get(), matrix.tensor, x);
   // ggml hands the address back, and promises nothing of constness.
   auto* handed = const_cast<PackedMatrix*>(packed);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
-  const auto bytes = static_cast<std::int64_t>(activation_bytes(packed->type, packed->n_in));
-  ggml_tensor* activations = ggml_custom_4d(context_.get(), GGML_TYPE_I8, bytes, x->ne[1], 1, 1, &x, 1,
+  const auto rows = static_cast<std::uint32_t>(x->ne[1]);
+  const auto bytes = static_cast<std::int64_t>(activation_bytes(packed->type, packed->n_in, rows));
+  ggml_tensor* activations = ggml_custom_4d(context_.get(), GGML_TYPE_I8, bytes, 1, 1, 1, &x, 1,
                                             run_quantize_activations, GGML_N_TASKS_MAX, handed);
   return ggml_custom_4d(context_.get(), GGML_TYPE_F32, packed->n_out, x->ne[1], 1, 1, &activations, 1, run_multiply,
                         GGML_N_TASKS_MAX, handed);
