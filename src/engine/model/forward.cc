@@ -79,7 +79,8 @@ Result<void> Forward::choose_operations() {
     return failure(ErrorCode::invalid_request,
                    "ggml's own operations need pages of whole rows: take pages of 64 tokens");
   }
-  operations_ = std::make_unique<StockOperations>(model_.config(), backend_, step_, pool_);
+  const ggml_type kept = options_.operations == OperationSet::stock ? GGML_TYPE_F16 : GGML_TYPE_F32;
+  operations_ = std::make_unique<StockOperations>(model_.config(), backend_, step_, pool_, kept);
   return {};
 }
 

@@ -18,7 +18,9 @@
 namespace molly::engine {
 
 // Own kernels need the processor; ggml's operations run on every backend, and are what the kernels are held against.
-enum class OperationSet : std::uint8_t { own_kernels, stock };
+// With `stock`, attention sums values in half precision, as ggml and libllama do by default; with `stock_single` in
+// single precision, as own kernels do.
+enum class OperationSet : std::uint8_t { own_kernels, stock, stock_single };
 
 struct ForwardOptions {
   std::uint32_t pages = 0;         // of the pool

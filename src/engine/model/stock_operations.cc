@@ -32,11 +32,12 @@ std::uint32_t row_count(std::span<const SequenceRows> sequences) {
 }  // namespace
 
 StockOperations::StockOperations(const ModelConfig& config, const Backend& backend, StepData& step,
-                                 const PoolLayout& pool)
+                                 const PoolLayout& pool, ggml_type gathered)
     : config_(config),
       backend_(backend),
       step_(step),
       pool_(pool),
+      gathered_type_(gathered),
       pool_buffer_(backend.wrap(pool.base, pool.bytes())) {
   assert(pool.page_bytes % pool.row_bytes == 0);
 }
@@ -110,7 +111,7 @@ ggml_tensor* StockOperations::stored(ForwardGraph& graph, std::size_t offset, gg
   return ggml_set_rows(graph.context(), pool, rows, places_);
 }
 
-// [head_dim, positions, n_head_kv] in half precision.
+// [head_dim, positions, n_head_kv]
 ggml_tensor* StockOperations::gathered(ForwardGraph& graph, ggml_tensor* pool, std::size_t sequence) const {
   ggml_context* context = graph.context();
   const std::int64_t width = config_.kv_width();
@@ -120,8 +121,8 @@ ggml_tensor* StockOperations::gathered(ForwardGraph& graph, ggml_tensor* pool, s
   ggml_tensor* own = ggml_get_rows(context, pages, sequences_[sequence].pages);
   ggml_tensor* rows = ggml_reshape_2d(context, own, width, page_count * pool_.page_tokens);
   ggml_tensor* used = ggml_view_2d(context, rows, width, positions, rows->nb[1], 0);
-  ggml_tensor* heads =
-      ggml_reshape_3d(context, ggml_cast(context, used, GGML_TYPE_F16), config_.head_dim, config_.n_head_kv, positions);
+  if (gathered_type_ != GGML_TYPE_F32) used = ggml_cast(context, used, gathered_type_);
+  ggml_tensor* heads = ggml_reshape_3d(context, used, config_.head_dim, config_.n_head_kv, positions);
   return ggml_permute(context, heads, 0, 2, 1, 3);
 }
 

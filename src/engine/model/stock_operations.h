@@ -15,8 +15,9 @@ namespace molly::engine {
 // OwnKernels, and what those are held against.
 class StockOperations : public GraphOperations {
  public:
-  // pool.page_bytes is a multiple of pool.row_bytes.
-  StockOperations(const ModelConfig& config, const Backend& backend, StepData& step, const PoolLayout& pool);
+  // pool.page_bytes is a multiple of pool.row_bytes. `gathered`: F16 or F32, of the keys and values attended to.
+  StockOperations(const ModelConfig& config, const Backend& backend, StepData& step, const PoolLayout& pool,
+                  ggml_type gathered);
 
   ggml_tensor* adapt(ForwardGraph& graph, const Linear& linear, ggml_tensor* x, ggml_tensor* y) override;
   ggml_tensor* attend(ForwardGraph& graph, std::uint32_t layer, ggml_tensor* q, ggml_tensor* k,
@@ -56,6 +57,7 @@ class StockOperations : public GraphOperations {
   const Backend& backend_;
   StepData& step_;
   PoolLayout pool_;
+  ggml_type gathered_type_;
   Buffer pool_buffer_;
   AdapterStacks stacks_;
 

@@ -149,6 +149,7 @@ Result<void> Generation::submit(const Request& request, std::span<const std::vec
   if (choices == 0 || choices * prompts.size() > most_choices) {
     return failure(ErrorCode::invalid_request, std::format("n must be 1 to {}", most_choices), "n");
   }
+  is_whole_ = !request.stream;
   auto adapters = engine_.find_adapters(parameters_.adapters);
   if (!adapters) return std::unexpected(std::move(adapters.error()));
   if (parameters_.confidence) parameters_.sampling.top_logprobs = std::max(parameters_.sampling.top_logprobs, 2U);
@@ -203,7 +204,11 @@ ChoiceDelta Generation::delta_of(std::size_t choice, Piece piece) {
                          ? chat_logprobs(engine_.vocabulary(), piece.tokens)
                          : completion_logprobs(engine_.vocabulary(), piece.tokens, running.text_bytes);
   }
-  if (parameters_.confidence) delta.extra.emplace_back("confidence", confidence(piece.tokens));
+  if (parameters_.confidence && is_whole_) {
+    running.chosen.insert(running.chosen.end(), piece.tokens.begin(), piece.tokens.end());
+  } else if (parameters_.confidence) {
+    delta.extra.emplace_back("confidence", confidence(piece.tokens));
+  }
   if (parameters_.return_tokens) delta.extra.emplace_back("tokens", tokens_json(piece.tokens));
   running.text_bytes += piece.delta.content.size();
   running.has_called = running.has_called || !piece.delta.calls.empty();
@@ -218,6 +223,9 @@ void Generation::add_end(std::size_t choice, const Ended& ended, std::vector<Eve
   ChoiceDelta delta =
       running_[choice].begun ? ChoiceDelta{.index = static_cast<std::uint32_t>(choice)} : delta_of(choice, Piece{});
   delta.finish = finish_of(ended.reason, running_[choice].has_called);
+  if (parameters_.confidence && is_whole_) {
+    delta.extra.emplace_back("confidence", confidence(running_[choice].chosen));
+  }
   events.emplace_back(std::move(delta));
   usage_.completion_tokens += ended.tokens;
   usage_.cached_tokens = usage_.cached_tokens.value_or(0) + ended.timings.cached_tokens;

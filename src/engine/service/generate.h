@@ -42,6 +42,7 @@ class Generation {
     bool begun = false;
     bool has_called = false;
     std::size_t text_bytes = 0;  // sent so far, for text_offset
+    std::vector<Choice> chosen;  // whole answers whose confidence is asked for only
   };
 
   Generation(Engine& engine, Endpoint endpoint, Parameters parameters, AnswerPlan plan,
@@ -62,6 +63,7 @@ class Generation {
   Usage usage_;
   GenerationTimings timings_;  // of the last choice that ended
   std::size_t ended_ = 0;
+  bool is_whole_ = false;  // not a stream: what describes an answer is told once
   bool started_ = false;
 };
 

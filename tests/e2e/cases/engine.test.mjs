@@ -25,6 +25,19 @@ test('chats, and counts what it did', async () => {
   assert.ok(answer.timings.predicted_per_second > 0);
 });
 
+test('tells the confidence in every token of a whole answer, and of each piece of a stream', async () => {
+  const whole = (await chat({ confidence: true, max_tokens: 8, ignore_eos: true })).json();
+  const { tokens, mean, lowest } = whole.choices[0].confidence;
+  assert.equal(tokens.length, whole.usage.completion_tokens);
+  assert.ok(tokens.every((one) => one.probability > 0 && one.probability <= 1));
+  assert.ok(Math.abs(mean - tokens.reduce((sum, one) => sum + one.probability, 0) / tokens.length) < 1e-6);
+  assert.equal(lowest, Math.min(...tokens.map((one) => one.probability)));
+  const { text } = await chat({ confidence: true, max_tokens: 8, ignore_eos: true, stream: true });
+  const events = text.split('\n').filter((line) => line.startsWith('data: {')).map((line) => JSON.parse(line.slice(6)));
+  const told = events.flatMap((event) => event.choices?.[0]?.confidence?.tokens ?? []);
+  assert.deepEqual(told, tokens);
+});
+
 test('streams the same text as it answers whole', async () => {
   const whole = (await chat()).json().choices[0].message.content;
   const { text } = await chat({ stream: true });
