@@ -98,6 +98,7 @@ class Drafted : public testing::TestWithParam<ggml_type> {
       engine_->submit(std::move(one));
     }
     std::vector<FutureSink::Answer> answers;
+    answers.reserve(asked.size());
     for (auto& one : asked) answers.push_back(one.get());
     return answers;
   }

@@ -197,6 +197,7 @@ TEST(ScheduleDraft, the_base_guesses_for_requests_with_adapters) {
     return world.submit(std::move(request));
   };
   std::vector<std::shared_ptr<RecordingSink>> sinks;
+  sinks.reserve(6);
   for (std::uint64_t seed = 0; seed < 6; ++seed) sinks.push_back(ask(seed, {{.adapter = id}}));
   const auto without = ask(9, {});
   world.run();

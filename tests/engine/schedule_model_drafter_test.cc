@@ -56,8 +56,12 @@ TEST_F(ModelDrafterTest, takes_back_what_was_rejected) {
 TEST_F(ModelDrafterTest, drafts_for_all_in_the_same_passes) {
   std::vector<std::vector<Token>> texts;
   std::vector<DraftWish> wishes;
-  for (std::uint32_t i = 0; i < 5; ++i) texts.push_back(some_tokens(i, 3 + i));
-  for (std::uint32_t i = 0; i < 5; ++i) wishes.push_back({.sequence = i, .tokens = texts[i], .depth = 1 + i});
+  texts.reserve(5);
+  wishes.reserve(5);
+  for (std::uint32_t i = 0; i < 5; ++i) {
+    texts.push_back(some_tokens(i, 3 + i));
+    wishes.push_back({.sequence = i, .tokens = texts[i], .depth = 1 + i});
+  }
   const auto drafts = drafter_->draft(wishes);
   for (std::uint32_t i = 0; i < 5; ++i) EXPECT_EQ(drafts[i], tokens_alone(texts[i], 1 + i));
   ASSERT_EQ(model_->runs.size(), 5U);

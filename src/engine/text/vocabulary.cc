@@ -93,10 +93,11 @@ std::vector<Token> Vocabulary::tokenize(std::string_view text, SpecialTokens spe
   const std::optional<Token> first = this->beginning();
   const bool spelled = parse && first && text.starts_with(piece(*first, SpecialTokens::parsed));
   const bool add = beginning == Beginning::as_model_wants && !spelled;
+  const std::span<const char> bytes(text);
   std::vector<Token> tokens(text.size() + 2);
   const auto into = [&] {
-    return ::llama_tokenize(handle(), text.data(), length, tokens.data(), static_cast<std::int32_t>(tokens.size()), add,
-                            parse);
+    return ::llama_tokenize(handle(), bytes.data(), length, tokens.data(), static_cast<std::int32_t>(tokens.size()),
+                            add, parse);
   };
   std::int32_t count = into();
   if (count < 0) {
