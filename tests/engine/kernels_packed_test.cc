@@ -99,8 +99,8 @@ TEST_P(Packed, multiplies_as_ggml_does) {
 TEST_P(Packed, a_rows_product_does_not_depend_on_the_other_rows) {
   constexpr std::uint32_t n_in = 512;
   constexpr std::uint32_t n_out = 64;
-  const auto weights = quantized(uniform(n_in * n_out), n_in);
-  const auto x = uniform(19 * n_in);
+  const auto weights = quantized(uniform(std::size_t{n_in} * n_out), n_in);
+  const auto x = uniform(std::size_t{19} * n_in);
   const auto together = product(weights, n_in, n_out, x, 2);
   for (std::size_t row = 0; row < 19; ++row) {
     const std::vector<float> own(x.begin() + static_cast<long>(row * n_in),
@@ -111,7 +111,7 @@ TEST_P(Packed, a_rows_product_does_not_depend_on_the_other_rows) {
 }
 
 TEST_P(Packed, zeros_give_zeros) {
-  const auto weights = quantized(uniform(256 * 16), 256);
+  const auto weights = quantized(uniform(4096), 256);
   EXPECT_EQ(product(weights, 256, 16, std::vector<float>(256), 1), std::vector<float>(16));
 }
 

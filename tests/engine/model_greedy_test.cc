@@ -98,6 +98,7 @@ class Runner {
     }
     for (std::uint32_t computed = 0; texts[0].size() < prompt_tokens + answer_tokens;) {
       std::vector<StepSequence> step;
+      step.reserve(texts.size());
       for (std::size_t i = 0; i < texts.size(); ++i) {
         step.push_back({.tokens = std::span(texts[i]).subspan(computed),
                         .first_position = computed,

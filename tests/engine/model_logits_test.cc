@@ -88,6 +88,7 @@ class Bench {
     for (std::size_t begin = 0; begin < texts[0].tokens.size();) {
       const std::size_t count = begin < together ? std::min(chunk, together - begin) : 1;
       std::vector<StepSequence> sequences;
+      sequences.reserve(texts.size());
       for (std::size_t i = 0; i < texts.size(); ++i) {
         sequences.push_back({.tokens = std::span(texts[i].tokens).subspan(begin, count),
                              .first_position = static_cast<std::uint32_t>(begin),

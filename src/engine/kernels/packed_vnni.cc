@@ -294,7 +294,7 @@ MOLLY_INLINE void store_sum(PackedType type, std::int32_t sum, std::byte* to) {
 void quantize(PackedType type, const float* x, std::uint32_t n_in, std::byte* tile, std::uint32_t row) {
   const ActivationLayout layout = activations_of(type);
   constexpr std::size_t word = sizeof(float);
-  std::byte* inputs = tile + row * sub_block;
+  std::byte* inputs = tile + std::size_t{row} * sub_block;
   std::byte* scales = tile + layout.scales(n_in) + row * word;
   std::byte* sums = tile + layout.sums(n_in) + row * word;
   for (std::uint32_t i = 0; i < n_in; i += layout.block, scales += rows_per_tile * word) {

@@ -155,6 +155,7 @@ ggml_tensor* StockOperations::attend(ForwardGraph& graph, std::uint32_t layer, g
 void StockOperations::set_places() const {
   const std::size_t rows_of_page = pool_.page_bytes / pool_.row_bytes;
   std::vector<std::int64_t> places;
+  places.reserve(row_count(step_.sequences()));
   for (const SequenceRows& sequence : step_.sequences()) {
     for (std::uint32_t row = 0; row < sequence.rows; ++row) {
       const std::uint32_t position = sequence.first_position + row;
@@ -180,6 +181,7 @@ void StockOperations::set_sequence(std::size_t sequence) const {
 
 void StockOperations::set_slots(std::size_t depth) const {
   std::vector<std::int32_t> slots;
+  slots.reserve(mixtures_.size());
   for (const auto& mixture : mixtures_) {
     slots.push_back(depth < mixture.size() ? static_cast<std::int32_t>(mixture[depth]->adapter) : stacks_.empty_slot());
   }
@@ -189,6 +191,7 @@ void StockOperations::set_slots(std::size_t depth) const {
 void StockOperations::set_scale(const ScaleInput& scale) const {
   const LoraLinear linear = step_.lora(scale.linear);
   std::vector<float> scales;
+  scales.reserve(mixtures_.size());
   for (const auto& mixture : mixtures_) {
     if (scale.depth >= mixture.size()) {
       scales.push_back(0);
