@@ -24,6 +24,7 @@
 #include "commands/opened.h"
 #include "config/watcher.h"
 #include "control_plane/configuration.h"
+#include "control_plane/listening.h"
 #include "control_plane/network_thread.h"
 #include "control_plane/status.h"
 #include "control_plane/welcome.h"
@@ -37,20 +38,6 @@ constexpr std::chrono::milliseconds drain_poll{50};
 constexpr std::chrono::milliseconds final_flush{500};
 constexpr std::chrono::milliseconds lock_poll{10};
 constexpr std::chrono::seconds record_patience{90};
-
-http::ServerLimits limits_of(const server::ServerSettings& settings) {
-  return {.max_header_bytes = settings.max_header_bytes,
-          .max_body_bytes = settings.max_body_bytes,
-          .max_connections = settings.max_connections,
-          .header_timeout = settings.header_deadline,
-          .body_timeout = settings.body_deadline,
-          .idle_timeout = settings.idle_deadline,
-          .write_timeout = settings.write_deadline};
-}
-
-server::Endpoints::Limits endpoint_limits_of(const server::ServerSettings& settings) {
-  return {.access = {settings.allowed_hosts, settings.allowed_origins}, .max_in_flight = settings.max_in_flight};
-}
 
 // Model processes that an earlier control plane left with our parent hold memory that is ours to give.
 sizing::Device device_for_models() {
@@ -70,15 +57,6 @@ void set_up_log(const std::string& level) {
   logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e %^%l%$ %v");
   spdlog::set_default_logger(logger);
   spdlog::set_level(spdlog::level::from_str(level));
-}
-
-Result<std::shared_ptr<http::TlsContext>> load_tls(const server::ServerSettings& settings) {
-  constexpr std::uint64_t max_pem_bytes = 1 << 20;
-  const auto certificate = base::read_file(settings.tls_certificate, max_pem_bytes);
-  if (!certificate) return std::unexpected(certificate.error());
-  const auto key = base::read_file(settings.tls_key, max_pem_bytes);
-  if (!key) return std::unexpected(key.error());
-  return http::server_tls(*certificate, *key);
 }
 
 // Opens what another process may still hold locked (ErrorCode::conflict), trying again until `give_up`.

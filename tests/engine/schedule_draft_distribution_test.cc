@@ -166,7 +166,9 @@ TEST(DraftDistribution, is_the_models_whatever_the_guesses) {
       sampling.drafts = {};
       const auto drafted = count(sampling, 2 * samples, samples, drafting);
       EXPECT_GT(sampling.drafts.accepted, samples / 20) << "else this would have shown nothing";
-      if (noise > 0) EXPECT_LT(sampling.drafts.accepted, sampling.drafts.drafted);
+      if (noise > 0) {
+        EXPECT_LT(sampling.drafts.accepted, sampling.drafts.drafted);
+      }
       EXPECT_LT(deviations(undrafted, drafted), 3) << "noise " << noise;
     }
   }

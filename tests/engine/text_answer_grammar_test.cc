@@ -55,7 +55,9 @@ std::size_t expect_calls(const std::vector<AnswerPart>& parts) {
     const auto arguments = parse_json(parts[at + 1].text);
     const bool is_json = arguments || arguments.error().message == "is given twice";
     EXPECT_TRUE(is_json) << parts[at + 1].text;
-    if (arguments) EXPECT_TRUE(are_allowed(parts[at].text, *arguments)) << parts[at + 1].text;
+    if (arguments) {
+      EXPECT_TRUE(are_allowed(parts[at].text, *arguments)) << parts[at + 1].text;
+    }
   }
   EXPECT_EQ(parts.size(), 2 * calls);
   return calls;
