@@ -6,7 +6,6 @@ namespace molly::http {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::StartsWith;
 
 class HttpServerEnd : public ServerFixture {};
 
@@ -133,6 +132,7 @@ TEST(HttpServers, share_a_socket_and_a_count_between_threads) {
     one.thread = std::thread([&one] { one.context.run(); });
   }
   std::vector<std::thread> clients;
+  clients.reserve(8);
   for (int i = 0; i < 8; ++i) {
     clients.emplace_back([port, i] {
       for (int connection = 0; connection < 5; ++connection) {
