@@ -16,7 +16,6 @@
 #include "audit/log.h"
 #include "base/json_writer.h"
 #include "base/os/file.h"
-#include "base/os/memory.h"
 #include "base/os/process.h"
 #include "base/os/signals.h"
 #include "base/os/socket.h"
@@ -50,14 +49,6 @@ http::ServerLimits limits_of(const server::ServerSettings& settings) {
 
 server::Endpoints::Limits endpoint_limits_of(const server::ServerSettings& settings) {
   return {.access = {settings.allowed_hosts, settings.allowed_origins}, .max_in_flight = settings.max_in_flight};
-}
-
-// Model processes that an earlier control plane left with our parent hold memory that is ours to give.
-sizing::Device device_for_models() {
-  sizing::Device device = sizing::this_device();
-  const std::uint64_t available = device.memory.available_bytes + base::bytes_of_siblings();
-  device.memory.available_bytes = std::min(available, device.memory.total_bytes);
-  return device;
 }
 
 std::filesystem::path llama_server(const targets::ModelSettings& settings) {
