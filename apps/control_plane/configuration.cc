@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/os/memory.h"
 #include "base/os/process.h"
 #include "targets/managed_target.h"
 
@@ -138,6 +139,13 @@ std::vector<std::string> names_of(const std::vector<targets::ModelEntry>& models
   names.reserve(models.size());
   for (const targets::ModelEntry& model : models) names.push_back(model.name);
   return names;
+}
+
+sizing::Device device_for_models() {
+  sizing::Device device = sizing::this_device();
+  const std::uint64_t available = device.memory.available_bytes + base::bytes_of_siblings();
+  device.memory.available_bytes = std::min(available, device.memory.total_bytes);
+  return device;
 }
 
 ManagedModels plan_models(const std::vector<targets::ModelEntry>& models, const targets::ModelSettings& settings,

@@ -39,6 +39,10 @@ Result<targets::ModelEntry> embedded_model();
 Result<std::vector<targets::ModelEntry>> device_models(store::Connection& connection);
 std::vector<std::string> names_of(const std::vector<targets::ModelEntry>& models);
 
+// This device as model processes find it: those that an earlier control plane left with our parent hold memory that is
+// ours to give.
+sizing::Device device_for_models();
+
 // How they are served; one whose file cannot be read is left out and told in `problems`.
 struct ManagedModels {
   std::vector<targets::ServedModel> models;

@@ -16,7 +16,6 @@
 #include "audit/log.h"
 #include "base/json_writer.h"
 #include "base/os/file.h"
-#include "base/os/memory.h"
 #include "base/os/process.h"
 #include "base/os/signals.h"
 #include "base/os/socket.h"
@@ -38,14 +37,6 @@ constexpr std::chrono::milliseconds drain_poll{50};
 constexpr std::chrono::milliseconds final_flush{500};
 constexpr std::chrono::milliseconds lock_poll{10};
 constexpr std::chrono::seconds record_patience{90};
-
-// Model processes that an earlier control plane left with our parent hold memory that is ours to give.
-sizing::Device device_for_models() {
-  sizing::Device device = sizing::this_device();
-  const std::uint64_t available = device.memory.available_bytes + base::bytes_of_siblings();
-  device.memory.available_bytes = std::min(available, device.memory.total_bytes);
-  return device;
-}
 
 std::filesystem::path llama_server(const targets::ModelSettings& settings) {
   const auto found = base::find_program(settings.server.string());

@@ -68,14 +68,14 @@ Supervisor::~Supervisor() { stop(); }
 
 asio::awaitable<Result<void>> Supervisor::adopt_children() { return core_->adopt(); }
 
-Result<void> Supervisor::add_model(ModelPlan plan) {
+Result<void> Supervisor::add_model(const ModelPlan& plan) {
   auto prepared = prepare_plan(plan, core_->options);
   if (!prepared) return std::unexpected(prepared.error());
   {
     const std::lock_guard lock(core_->mutex);
     const auto known = core_->plans.find(plan.name);
     if (known != core_->plans.end() && known->second == *prepared) return {};
-    auto added = core_->schedule.add(plan.name, prepared->memory_bytes, std::max(plan.slots, 1U));
+    auto added = core_->schedule.add(plan.name, prepared->memory_bytes, std::max(prepared->plan.slots, 1U));
     if (!added) return added;
     // What runs under the old plan makes way; who waits for the model gets the new one.
     if (known != core_->plans.end()) {

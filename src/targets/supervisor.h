@@ -118,7 +118,7 @@ class Supervisor {
   // Reads the file's header (blocks on the disk); a model of that name is replaced: its child is drained and stopped
   // when the plan differs. Errors: ErrorCode::invalid_request when the file is no model or needs more than the
   // whole memory budget.
-  Result<void> add_model(ModelPlan plan);
+  Result<void> add_model(const ModelPlan& plan);
   // Drains and stops it; waiting requests fail with ErrorCode::not_found.
   void remove_model(std::string_view name);
 
