@@ -21,16 +21,6 @@ std::vector<TensorType> repacked_here() {
 #endif
 }
 
-// As engine/kernels/packed.cc asks.
-bool multiplies_bytes_here() {
-#if defined(__x86_64__)
-  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
-         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
-#else
-  return false;
-#endif
-}
-
 }  // namespace
 
 Device this_device() {
@@ -38,7 +28,7 @@ Device this_device() {
           .memory = base::memory_state(),
           .accelerators = {},
           .repacked = repacked_here(),
-          .multiplies_bytes = multiplies_bytes_here()};
+          .multiplies_bytes = base::multiplies_bytes()};
 }
 
 std::uint64_t memory_for_models(const Device& device) { return device.memory.available_bytes / 10 * 7; }

@@ -107,6 +107,15 @@ std::optional<std::uint32_t> quota_cores(std::string_view quota) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(*time / *period + (*time % *period > 0), most_processors));
 }
 
+bool multiplies_bytes() {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512bw") != 0 && __builtin_cpu_supports("avx512vl") != 0 &&
+         __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vnni") != 0;
+#else
+  return false;
+#endif
+}
+
 std::uint32_t usable_cores() {
   auto cores = static_cast<std::uint32_t>(std::max<std::size_t>(1, usable_processors().size()));
   const auto narrow = [&](const std::string& quota) { cores = std::min(cores, quota_cores(quota).value_or(cores)); };

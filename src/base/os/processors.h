@@ -29,6 +29,9 @@ std::uint32_t usable_cores();
 // "150000 100000" (microseconds of each period, as in cpu.max) as 2; nothing where there is no limit.
 std::optional<std::uint32_t> quota_cores(std::string_view quota);
 
+// Whether the processor multiplies bytes (AVX-512 VNNI, with the parts of AVX-512 that go with it).
+bool multiplies_bytes();
+
 // From now on this thread, and every thread that it starts, runs on these only. io_failed.
 Result<void> run_only_on(std::span<const std::uint32_t> processors);
 

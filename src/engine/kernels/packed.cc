@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 
+#include "base/os/processors.h"
 #include "engine/kernels/isa.h"
 #include "engine/kernels/packed_layout.h"
 #include "engine/kernels/share.h"
@@ -122,13 +123,7 @@ const PackedKernels* kernels() {
 
 }  // namespace
 
-bool can_multiply_packed() {
-#if defined(__x86_64__)
-  return best_isa() == Isa::avx512 && __builtin_cpu_supports("avx512vnni");
-#else
-  return false;
-#endif
-}
+bool can_multiply_packed() { return best_isa() == Isa::avx512 && base::multiplies_bytes(); }
 
 std::uint32_t block_of(PackedType type) { return layout_of(type).block; }
 
