@@ -3,11 +3,10 @@
 #include <cstddef>
 
 #include "engine/kernels/inline.h"
+#include "engine/kernels/prefetcher.h"
 
 namespace molly::engine {
 namespace {
-
-inline constexpr std::size_t cache_line = 64;
 
 constexpr std::size_t divided_up(std::size_t number, std::size_t by) { return (number + by - 1) / by; }
 

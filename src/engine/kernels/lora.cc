@@ -11,7 +11,6 @@ namespace molly::engine {
 namespace {
 
 constexpr std::uint32_t block_numbers = 32;
-constexpr std::size_t cache_line = 64;
 // Rows of the batch and columns that fit the caches while the ranks of an adapter pass over them.
 constexpr std::uint32_t rows_per_unit = 32;
 constexpr std::uint32_t columns_per_strip = 512;
@@ -179,6 +178,19 @@ void lora_expand(Isa isa, const LoraLinear& linear, std::span<const float> hidde
     passed += block_weight * blocks;
   }
   queue.finish();
+}
+
+std::vector<MemoryRun> memory_of(const LoraLinear& linear) {
+  std::vector<MemoryRun> runs;
+  const auto add = [&](FactorType type, std::span<const std::byte* const> rows, std::uint32_t numbers) {
+    const auto lines = static_cast<std::uint32_t>(rounded_up(row_bytes(type, numbers), cache_line) / cache_line);
+    for (const std::byte* row : rows) runs.push_back({row, lines});
+  };
+  for (const LoraFactors& factors : linear.factors) add(factors.type, factors.a, linear.n_in);
+  for (std::size_t i = 0; i < linear.factors.size(); ++i) {
+    add(linear.factors[i].type, linear.factors[i].b, linear.segments[i % linear.segments.size()].columns);
+  }
+  return runs;
 }
 
 std::size_t place_hidden(std::span<LoraRows> rows, std::span<const std::uint32_t> rank_sums) {

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "engine/kernels/isa.h"
+#include "engine/kernels/prefetcher.h"
 
 // Low-rank adapters over a mixed batch: y += scale * B (A x), with another A and B in every row if need be
 // (Hu et al., LoRA, arXiv 2106.09685, equation 3; batched as SGMV in Punica, arXiv 2310.18547, section 4).
@@ -75,6 +77,9 @@ void lora_shrink(Isa isa, const LoraLinear& linear, ConstRows x, std::span<float
 // expand: y += B hidden.
 void lora_expand(Isa isa, const LoraLinear& linear, std::span<const float> hidden, MutableRows y, int thread,
                  int threads);
+
+// Every row of every factor, those of shrink first.
+std::vector<MemoryRun> memory_of(const LoraLinear& linear);
 
 // Floats of scratch that these rows need, and the assignment of LoraRows::hidden. `rank_sums[adapter]` is the largest
 // sum of ranks over the segments of any one linear.

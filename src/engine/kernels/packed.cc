@@ -168,10 +168,13 @@ void quantize_activations(const PackedMatrix& matrix, ConstRows x, std::uint32_t
 }
 
 void multiply_packed(const PackedMatrix& matrix, const std::byte* activations, std::uint32_t rows, MutableRows y,
-                     int thread, int threads) {
+                     int thread, int threads, std::span<const MemoryRun> read_next) {
   const PackedLayout layout = layout_of(matrix.type);
   const std::size_t tile_bytes = activations_of(matrix.type).bytes(matrix.n_in);
   const Share share = share_of(groups_of(matrix.n_out), thread, threads);
+  const std::size_t tiles = (rows + rows_per_tile - 1) / rows_per_tile;
+  Prefetcher prefetcher(read_next, static_cast<std::size_t>(thread), static_cast<std::size_t>(threads),
+                        (share.end - share.begin) * tiles * (matrix.n_in / sub_block));
   for (std::uint64_t group = share.begin; group < share.end; ++group) {
     const std::byte* quants = matrix.data + group * layout.bytes_of_group(matrix.n_in);
     const auto first = static_cast<std::uint32_t>(group) * outputs_per_group;
@@ -182,7 +185,8 @@ void multiply_packed(const PackedMatrix& matrix, const std::byte* activations, s
                            .n_in = matrix.n_in,
                            .outputs = std::min(outputs_per_group, matrix.n_out - first),
                            .activations = activations + row / rows_per_tile * tile_bytes,
-                           .y = {row_of(y, row) + first, y.stride}},
+                           .y = {row_of(y, row) + first, y.stride},
+                           .prefetcher = &prefetcher},
                           std::min(rows_per_tile, rows - row));
     }
   }

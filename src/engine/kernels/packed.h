@@ -6,6 +6,7 @@
 #include <span>
 
 #include "engine/kernels/lora.h"
+#include "engine/kernels/prefetcher.h"
 
 // Products of quantized weights and activations for a few to hundreds of rows, with the byte dot products of AVX-512
 // (VNNI). ggml's own kernels do the same sums: activations are quantized as ggml quantizes them, so that only the
@@ -40,8 +41,8 @@ std::size_t activation_bytes(PackedType type, std::uint32_t n_in, std::uint32_t 
 // Both are called by every thread of a pool at once, each with its number; between the two all threads must have met.
 void quantize_activations(const PackedMatrix& matrix, ConstRows x, std::uint32_t rows, std::byte* activations,
                           int thread, int threads);
-// y[row][output] = sum over inputs.
+// y[row][output] = sum over inputs. `read_next`: what the threads read when they are done, fetched meanwhile.
 void multiply_packed(const PackedMatrix& matrix, const std::byte* activations, std::uint32_t rows, MutableRows y,
-                     int thread, int threads);
+                     int thread, int threads, std::span<const MemoryRun> read_next = {});
 
 }  // namespace molly::engine

@@ -77,6 +77,7 @@ struct PackedTile {
   std::uint32_t outputs = outputs_per_group;
   const std::byte* activations = nullptr;  // of the tile's rows
   MutableRows y;                           // from the first row and output on
+  Prefetcher* prefetcher = nullptr;        // asked once for each sub-block
 };
 
 struct PackedKernels {

@@ -133,6 +133,7 @@ void multiply_small_blocks(const PackedTile& tile) {
   for (std::size_t b = 0; b < tile.n_in / sub_block; ++b) {
     const std::byte* quants = tile.quants + b * quant_bytes;
     fetch_ahead<quant_bytes>(quants);
+    tile.prefetcher->ask();
     const SubBlock w = type == PackedType::q4_0 ? SubBlock::of_nibbles(quants) : SubBlock::of_bytes(quants);
     const Floats scale = load_halves(tile.scales + b * 32);
     MOLLY_UNROLL
@@ -180,6 +181,7 @@ void multiply_q4_k(const PackedTile& tile) {
     for (std::size_t s = 0; s < sub_blocks_of_super_block; ++s) {
       const std::size_t sub = b * sub_blocks_of_super_block + s;
       fetch_ahead<layout.quant_bytes>(tile.quants + sub * layout.quant_bytes);
+      tile.prefetcher->ask();
       const SubBlock w = SubBlock::of_nibbles(tile.quants + sub * layout.quant_bytes);
       const Floats scale = _mm512_mul_ps(d, load_unsigned(scales + 64 + s * 32));
       const Floats minimum = _mm512_mul_ps(d_minimum, load_unsigned(scales + 64 + s * 32 + 16));
@@ -208,6 +210,7 @@ void multiply_q6_k(const PackedTile& tile) {
     for (std::size_t s = 0; s < sub_blocks_of_super_block; ++s) {
       const std::size_t sub = b * sub_blocks_of_super_block + s;
       fetch_ahead<layout.quant_bytes>(tile.quants + sub * layout.quant_bytes);
+      tile.prefetcher->ask();
       const SubBlock w = SubBlock::of_bytes(tile.quants + sub * layout.quant_bytes);
       const Floats first = _mm512_mul_ps(d, load_signed(scales + 32 + s * 32));
       const Floats second = _mm512_mul_ps(d, load_signed(scales + 32 + s * 32 + 16));

@@ -8,15 +8,18 @@ constexpr std::size_t further_nodes = 64;
 // src[0]: x [n_in, rows].
 void run_quantize_activations(ggml_tensor* activations, int thread, int threads, void* data) {
   const ggml_tensor* x = activations->src[0];
-  quantize_activations(*static_cast<const PackedMatrix*>(data), {static_cast<const float*>(x->data), x->nb[1]},
-                       static_cast<std::uint32_t>(x->ne[1]), static_cast<std::byte*>(activations->data), thread,
-                       threads);
+  quantize_activations(*static_cast<ForwardGraph::Product*>(data)->matrix,
+                       {static_cast<const float*>(x->data), x->nb[1]}, static_cast<std::uint32_t>(x->ne[1]),
+                       static_cast<std::byte*>(activations->data), thread, threads);
 }
 
 // src[0]: activations.
 void run_multiply(ggml_tensor* y, int thread, int threads, void* data) {
-  multiply_packed(*static_cast<const PackedMatrix*>(data), static_cast<const std::byte*>(y->src[0]->data),
-                  static_cast<std::uint32_t>(y->ne[1]), {static_cast<float*>(y->data), y->nb[1]}, thread, threads);
+  const auto& product = *static_cast<ForwardGraph::Product*>(data);
+  std::span<const MemoryRun> read_next;
+  if (product.adapted != nullptr) read_next = product.operations->read_by_adapters(*product.adapted);
+  multiply_packed(*product.matrix, static_cast<const std::byte*>(y->src[0]->data), static_cast<std::uint32_t>(y->ne[1]),
+                  {static_cast<float*>(y->data), y->nb[1]}, thread, threads, read_next);
 }
 
 }  // namespace
@@ -43,21 +46,20 @@ ggml_tensor* ForwardGraph::norm(ggml_tensor* x, ggml_tensor* weight) {
 
 ggml_tensor* ForwardGraph::add(ggml_tensor* left, ggml_tensor* right) { return ggml_add(context_.get(), left, right); }
 
-ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x) {
+ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x, const Linear* adapted) {
   const PackedMatrix* packed = matrix.packed;
   if (packed == nullptr) return ggml_mul_mat(context_.get(), matrix.tensor, x);
-  // ggml hands the address back, and promises nothing of constness.
-  auto* handed = const_cast<PackedMatrix*>(packed);  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+  Product* product = &products_.emplace_back(packed, adapted, &operations_);
   const auto rows = static_cast<std::uint32_t>(x->ne[1]);
   const auto bytes = static_cast<std::int64_t>(activation_bytes(packed->type, packed->n_in, rows));
   ggml_tensor* activations = ggml_custom_4d(context_.get(), GGML_TYPE_I8, bytes, 1, 1, 1, &x, 1,
-                                            run_quantize_activations, GGML_N_TASKS_MAX, handed);
+                                            run_quantize_activations, GGML_N_TASKS_MAX, product);
   return ggml_custom_4d(context_.get(), GGML_TYPE_F32, packed->n_out, x->ne[1], 1, 1, &activations, 1, run_multiply,
-                        GGML_N_TASKS_MAX, handed);
+                        GGML_N_TASKS_MAX, product);
 }
 
 ggml_tensor* ForwardGraph::project(const Linear& linear, ggml_tensor* x) {
-  ggml_tensor* y = multiply(linear.weight, x);
+  ggml_tensor* y = multiply(linear.weight, x, with_adapters_ ? &linear : nullptr);
   if (with_adapters_) y = operations_.adapt(*this, linear, x, y);
   return linear.bias == nullptr ? y : ggml_add(context_.get(), y, linear.bias);
 }

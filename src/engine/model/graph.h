@@ -3,6 +3,7 @@
 #include <ggml.h>
 
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "engine/model/config.h"
@@ -33,7 +34,7 @@ class ForwardGraph {
   ggml_tensor* norm(ggml_tensor* x, ggml_tensor* weight);
   ggml_tensor* add(ggml_tensor* left, ggml_tensor* right);
   // [n_in, rows] -> [n_out, rows]
-  ggml_tensor* multiply(const Matrix& matrix, ggml_tensor* x);
+  ggml_tensor* multiply(const Matrix& matrix, ggml_tensor* x) { return multiply(matrix, x, nullptr); }
   // The projections that were fused or not, each as a view [columns, rows], in the order of their segments.
   std::vector<ggml_tensor*> project(const std::vector<Linear>& linears, ggml_tensor* x);
   ggml_tensor* project(const Linear& linear, ggml_tensor* x);
@@ -52,7 +53,16 @@ class ForwardGraph {
   ggml_tensor* logits() const { return logits_; }  // [n_vocab, outputs]
   ggml_cgraph* graph() const { return graph_; }
 
+  // What ggml hands back to the operation of a product.
+  struct Product {
+    const PackedMatrix* matrix = nullptr;
+    const Linear* adapted = nullptr;  // whose adapters are read next; null: none
+    const GraphOperations* operations = nullptr;
+  };
+
  private:
+  ggml_tensor* multiply(const Matrix& matrix, ggml_tensor* x, const Linear* adapted);
+
   const ModelConfig& config_;
   const Weights& weights_;
   GraphOperations& operations_;
@@ -63,6 +73,7 @@ class ForwardGraph {
   Inputs inputs_;
   ggml_tensor* hidden_ = nullptr;
   ggml_tensor* logits_ = nullptr;
+  std::deque<Product> products_;  // at addresses that stay
 };
 
 }  // namespace molly::engine

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "core/error.h"
 #include "engine/kernels/attention.h"
+#include "engine/kernels/prefetcher.h"
 #include "engine/model/weights.h"
 
 namespace molly::engine {
@@ -41,6 +43,9 @@ class GraphOperations {
   // q [head_dim, n_head, rows]; [n_head * head_dim, rows].
   virtual ggml_tensor* attend(ForwardGraph& graph, std::uint32_t layer, ggml_tensor* q, ggml_tensor* k,
                               ggml_tensor* v) = 0;
+
+  // What `adapt` will read of memory in this pass, for the product before it to fetch.
+  virtual std::span<const MemoryRun> read_by_adapters(const Linear&) const { return {}; }
 
   // A graph serves every pass with as many rows; else only the pass that it was built for.
   virtual bool graphs_last() const = 0;

@@ -16,7 +16,7 @@ StepData::StepData(const ModelConfig& config, const Weights& weights) {
 }
 
 void StepData::add_linear(std::uint32_t layer, const Linear& linear) {
-  LinearData data{&linear, layer, static_cast<std::uint32_t>(linear.weight.tensor->ne[0]), {}, {}};
+  LinearData data{&linear, layer, static_cast<std::uint32_t>(linear.weight.tensor->ne[0]), {}, {}, {}};
   for (const Linear::Segment& segment : linear.segments) data.segments.push_back({segment.first, segment.columns});
   linears_.push_back(std::move(data));
 }
@@ -29,6 +29,12 @@ std::size_t StepData::linear_number(const Linear& linear) const {
 LoraLinear StepData::lora(std::size_t linear) const {
   const LinearData& data = linears_[linear];
   return {.n_in = data.n_in, .segments = data.segments, .factors = data.factors, .rows = rows_};
+}
+
+std::span<const MemoryRun> StepData::factor_memory(std::size_t linear) const {
+  constexpr std::uint32_t few_rows = 32;
+  if (rows_.empty() || rows_.back().first_row + rows_.back().rows > few_rows) return {};
+  return linears_[linear].factor_memory;
 }
 
 std::uint32_t StepData::number_of(const ResidentAdapter* adapter) {
@@ -86,6 +92,7 @@ void StepData::look_up_factors() {
       }
       rank_sums_[adapter] = std::max(rank_sums_[adapter], rank_sum);
     }
+    data.factor_memory = memory_of({.n_in = data.n_in, .segments = data.segments, .factors = data.factors, .rows = {}});
   }
   looked_up_.clear();
   for (const ResidentAdapter* adapter : adapters_) looked_up_.push_back(adapter->serial());

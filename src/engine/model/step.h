@@ -35,6 +35,8 @@ class StepData {
   std::size_t linear_number(const Linear& linear) const;
   std::size_t linears() const { return linears_.size(); }
   std::span<float> hidden() { return hidden_; }
+  // What the adapters of the pass have in that linear; none where they read little beside what they compute.
+  std::span<const MemoryRun> factor_memory(std::size_t linear) const;
 
  private:
   struct LinearData {
@@ -43,6 +45,7 @@ class StepData {
     std::uint32_t n_in = 0;
     std::vector<LoraSegment> segments;
     std::vector<LoraFactors> factors;  // of the pass's adapters
+    std::vector<MemoryRun> factor_memory;
   };
 
   void add_linear(std::uint32_t layer, const Linear& linear);
