@@ -71,6 +71,10 @@ Result<void> Forward::reserve_pool() {
 }
 
 Result<void> Forward::choose_operations() {
+  if (options_.make_operations) {
+    operations_ = options_.make_operations(model_.config(), backend_, step_, pool_);
+    return {};
+  }
   if (options_.operations == OperationSet::own_kernels) {
     operations_ = std::make_unique<OwnKernels>(model_.config(), step_, pool_, options_.isa);
     return {};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <span>
@@ -22,6 +23,10 @@ namespace molly::engine {
 // single precision, as own kernels do.
 enum class OperationSet : std::uint8_t { own_kernels, stock, stock_single };
 
+// Operations for passes over `pool`; what they read of a pass is in `step`. Both outlive them.
+using MakeOperations = std::function<std::unique_ptr<GraphOperations>(const ModelConfig& config, const Backend& backend,
+                                                                      StepData& step, const PoolLayout& pool)>;
+
 struct ForwardOptions {
   std::uint32_t pages = 0;         // of the pool
   std::uint32_t page_tokens = 64;  // tokens of keys and values that a page holds
@@ -29,6 +34,7 @@ struct ForwardOptions {
   std::uint32_t max_rows = 512;  // of one pass
   Isa isa = best_isa();
   OperationSet operations = OperationSet::own_kernels;
+  MakeOperations make_operations = {};  // when there, in place of `operations`: for measuring against others
 };
 
 // Bytes of one page: keys and values of page_tokens tokens in every layer.

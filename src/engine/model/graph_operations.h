@@ -47,7 +47,7 @@ class GraphOperations {
   // What `adapt` will read of memory in this pass, for the product before it to fetch.
   virtual std::span<const MemoryRun> read_by_adapters(const Linear&) const { return {}; }
 
-  // A graph serves every pass with as many rows; else only the pass that it was built for.
+  // The graphs built so far serve every pass with as many rows, and so this one; else they are built anew for each.
   virtual bool graphs_last() const = 0;
   virtual std::size_t nodes_for_each_layer() const = 0;
   // Called when a graph begins, and when its tensors have their memory.
