@@ -219,8 +219,10 @@ const only = process.env.ONLY?.split(',');
 const wanted = (name) => !only || only.includes(name);
 if (wanted('cpu')) for (const type of ['q4_0', 'q4_k_m']) figures.cpu[type] = await throughput(type, { threads: 1, cores: '0', metric: 'cpu' });
 if (wanted('wall')) for (const type of quick ? ['q4_0'] : ['q4_0', 'q4_k_m']) figures.wall[type] = await throughput(type, { threads: 2, metric: 'wall' });
-const loads = () => JSON.parse(execFileSync(fileURLToPath(new URL('../../build/release/bin/bench_loads', import.meta.url)), [model('q4_0'), ...Array.from({ length: 16 }, (_, i) => path.resolve(folder, `${adapterName(i)}.gguf`))]));
-const parts = { loads, shared_prefix: sharedPrefix, adapter_loads: adapterLoads, idle_memory: idleMemory, busy_neighbour: busyNeighbour, zipf, curve: () => adapterCurve(quick ? [1, 8] : [1, 2, 4, 8, 16, 32, 64]) };
+const program = (name, ...args) => JSON.parse(execFileSync(fileURLToPath(new URL(`../../build/release/bin/${name}`, import.meta.url)), args));
+const loads = () => program('bench_loads', model('q4_0'), ...Array.from({ length: 16 }, (_, i) => path.resolve(folder, `${adapterName(i)}.gguf`)));
+const steps = () => Object.fromEntries((quick ? ['q4_0'] : ['q4_0', 'q4_k_m']).map((type) => [type, program('bench_steps', model(type))]));
+const parts = { loads, steps, shared_prefix: sharedPrefix, adapter_loads: adapterLoads, idle_memory: idleMemory, busy_neighbour: busyNeighbour, zipf, curve: () => adapterCurve(quick ? [1, 8] : [1, 2, 4, 8, 16, 32, 64]) };
 for (const [name, measure] of Object.entries(parts)) {
   if (!wanted(name)) continue;
   progress(name);
@@ -257,6 +259,11 @@ ${table(['measure', 'value'], [
     ['adapter of 14 MB: file to rows, not in the page cache, ms', figures.loads.cold_ms],
     ['adapter of 14 MB: file to rows, in the page cache, ms', figures.loads.warm_file_ms],
     ['adapter of 14 MB: promotion into the pool, ms', figures.loads.promotion_ms],
+    ...Object.entries(figures.steps).flatMap(([type, { decode_8, decode_1, prefill }]) => [
+      [`step of 8 sequences of 2,048 tokens, ${type}: paged over contiguous attention (goal: at most 0.45)`, decode_8.ratio],
+      [`step of one sequence of 2,048 tokens, ${type}: paged over contiguous attention`, decode_1.ratio],
+      [`prompt of 2,048 tokens in chunks of 512, ${type}: paged over contiguous attention (goal: at most 1)`, prefill.ratio],
+    ]),
     ['idle memory (PSS), model file, pool; MiB', `${figures.idle_memory.pss_mib}, ${figures.idle_memory.file_mib}, ${figures.idle_memory.pool_mib}`],
     ['sleeping over spinning threads, idle machine', figures.busy_neighbour.idle_over_spinning],
     ['beside a busy process over idle', figures.busy_neighbour.busy_over_idle],
