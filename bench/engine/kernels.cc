@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <ctime>
 #include <deque>
 #include <functional>
 #include <iostream>
@@ -16,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "cpu_time.h"
 #include "engine/kernels/attention.h"
 #include "engine/kernels/lora.h"
 #include "engine/kernels/packed.h"
@@ -30,12 +30,6 @@ constexpr std::uint32_t feed_forward = 2816;
 constexpr std::uint32_t n_head = 16;
 constexpr std::uint32_t n_head_kv = 8;
 constexpr std::uint32_t head_dim = 64;
-
-double cpu_milliseconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-}
 
 double best_of(int times, const std::function<void()>& work) {
   double best = 1e30;

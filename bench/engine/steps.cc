@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <ctime>
 #include <iostream>
 #include <numeric>
 #include <print>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "contiguous_attention.h"
+#include "cpu_time.h"
 #include "engine/model/forward.h"
 #include "engine/model/model.h"
 
@@ -46,12 +46,6 @@ void stay_on_one_core() {
   CPU_ZERO(&cores);
   CPU_SET(sched_getcpu(), &cores);
   if (sched_setaffinity(0, sizeof(cores), &cores) != 0) throw Wrong("cannot stay on one core");
-}
-
-double cpu_milliseconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
 }
 
 // Sequences with one and the same prompt, but for the token after it.

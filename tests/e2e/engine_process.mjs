@@ -58,6 +58,10 @@ export class EngineProcess {
     return Number(new RegExp(`^molly_engine_${name} (\\d+)$`, 'm').exec((await this.call('GET', '/metrics')).text)[1]);
   }
 
+  openDescriptors() {
+    return fs.readdirSync(`/proc/${this.child.pid}/fd`).length;
+  }
+
   addAdapter(name, file) {
     return this.call('POST', '/adapters', { name, path: file });
   }

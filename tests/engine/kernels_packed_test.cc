@@ -60,7 +60,8 @@ class Packed : public testing::TestWithParam<PackedCase> {
   }
 
   std::vector<float> product(const std::vector<std::byte>& weights, std::uint32_t n_in, std::uint32_t n_out,
-                             const std::vector<float>& x, int threads) const {
+                             const std::vector<float>& x, int threads,
+                             std::span<const MemoryRun> read_next = {}) const {
     const PackedType type = GetParam().type;
     std::vector<std::byte> memory(packed_bytes(type, n_in, n_out));
     for (std::uint32_t part = 0; part < 3; ++part) pack(type, weights, n_in, n_out, memory.data(), part, 3);
@@ -72,7 +73,7 @@ class Packed : public testing::TestWithParam<PackedCase> {
       quantize_activations(matrix, {x.data(), n_in * sizeof(float)}, rows, activations.data(), thread, threads);
     }
     for (int thread = 0; thread < threads; ++thread) {
-      multiply_packed(matrix, activations.data(), rows, {y.data(), n_out * sizeof(float)}, thread, threads);
+      multiply_packed(matrix, activations.data(), rows, {y.data(), n_out * sizeof(float)}, thread, threads, read_next);
     }
     return y;
   }
@@ -107,6 +108,21 @@ TEST_P(Packed, a_rows_product_does_not_depend_on_the_other_rows) {
                                  x.begin() + static_cast<long>((row + 1) * n_in));
     const auto alone = product(weights, n_in, n_out, own, 1);
     EXPECT_TRUE(std::equal(alone.begin(), alone.end(), together.begin() + static_cast<long>(row * n_out))) << row;
+  }
+}
+
+TEST_P(Packed, what_is_fetched_meanwhile_does_not_change_the_product) {
+  constexpr std::uint32_t n_in = 512;
+  constexpr std::uint32_t n_out = 50;
+  const auto weights = quantized(uniform(std::size_t{n_in} * n_out), n_in);
+  const auto x = uniform(std::size_t{9} * n_in);
+  const std::vector<std::byte> memory(std::size_t{64} * cache_line);
+  const std::vector<MemoryRun> runs = {{memory.data(), 1}, {memory.data(), 64}, {memory.data(), 3}};
+  for (const int threads : {1, 2, 5}) {
+    const auto wanted = product(weights, n_in, n_out, x, threads);
+    for (std::size_t count = 0; count <= runs.size(); ++count) {
+      EXPECT_EQ(product(weights, n_in, n_out, x, threads, std::span(runs).first(count)), wanted);
+    }
   }
 }
 

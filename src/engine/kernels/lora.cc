@@ -182,6 +182,7 @@ void lora_expand(Isa isa, const LoraLinear& linear, std::span<const float> hidde
 
 std::vector<MemoryRun> memory_of(const LoraLinear& linear) {
   std::vector<MemoryRun> runs;
+  runs.reserve(2 * rank_sum(linear.factors));
   const auto add = [&](FactorType type, std::span<const std::byte* const> rows, std::uint32_t numbers) {
     const auto lines = static_cast<std::uint32_t>(rounded_up(row_bytes(type, numbers), cache_line) / cache_line);
     for (const std::byte* row : rows) runs.push_back({row, lines});

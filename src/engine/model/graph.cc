@@ -16,8 +16,8 @@ void run_quantize_activations(ggml_tensor* activations, int thread, int threads,
 // src[0]: activations.
 void run_multiply(ggml_tensor* y, int thread, int threads, void* data) {
   const auto& product = *static_cast<ForwardGraph::Product*>(data);
-  std::span<const MemoryRun> read_next;
-  if (product.adapted != nullptr) read_next = product.operations->read_by_adapters(*product.adapted);
+  const std::span<const MemoryRun> read_next =
+      product.read_next == nullptr ? std::span<const MemoryRun>{} : *product.read_next;
   multiply_packed(*product.matrix, static_cast<const std::byte*>(y->src[0]->data), static_cast<std::uint32_t>(y->ne[1]),
                   {static_cast<float*>(y->data), y->nb[1]}, thread, threads, read_next);
 }
@@ -46,10 +46,10 @@ ggml_tensor* ForwardGraph::norm(ggml_tensor* x, ggml_tensor* weight) {
 
 ggml_tensor* ForwardGraph::add(ggml_tensor* left, ggml_tensor* right) { return ggml_add(context_.get(), left, right); }
 
-ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x, const Linear* adapted) {
+ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x, const std::vector<MemoryRun>* read_next) {
   const PackedMatrix* packed = matrix.packed;
   if (packed == nullptr) return ggml_mul_mat(context_.get(), matrix.tensor, x);
-  Product* product = &products_.emplace_back(packed, adapted, &operations_);
+  Product* product = &products_.emplace_back(packed, read_next);
   const auto rows = static_cast<std::uint32_t>(x->ne[1]);
   const auto bytes = static_cast<std::int64_t>(activation_bytes(packed->type, packed->n_in, rows));
   ggml_tensor* activations = ggml_custom_4d(context_.get(), GGML_TYPE_I8, bytes, 1, 1, 1, &x, 1,
@@ -59,7 +59,7 @@ ggml_tensor* ForwardGraph::multiply(const Matrix& matrix, ggml_tensor* x, const 
 }
 
 ggml_tensor* ForwardGraph::project(const Linear& linear, ggml_tensor* x) {
-  ggml_tensor* y = multiply(linear.weight, x, with_adapters_ ? &linear : nullptr);
+  ggml_tensor* y = multiply(linear.weight, x, with_adapters_ ? operations_.read_by_adapters(*this, linear) : nullptr);
   if (with_adapters_) y = operations_.adapt(*this, linear, x, y);
   return linear.bias == nullptr ? y : ggml_add(context_.get(), y, linear.bias);
 }

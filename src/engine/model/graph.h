@@ -56,12 +56,11 @@ class ForwardGraph {
   // What ggml hands back to the operation of a product.
   struct Product {
     const PackedMatrix* matrix = nullptr;
-    const Linear* adapted = nullptr;  // whose adapters are read next; null: none
-    const GraphOperations* operations = nullptr;
+    const std::vector<MemoryRun>* read_next = nullptr;  // by the adapters; null: nothing
   };
 
  private:
-  ggml_tensor* multiply(const Matrix& matrix, ggml_tensor* x, const Linear* adapted);
+  ggml_tensor* multiply(const Matrix& matrix, ggml_tensor* x, const std::vector<MemoryRun>* read_next);
 
   const ModelConfig& config_;
   const Weights& weights_;

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <vector>
 
 #include "core/error.h"
 #include "engine/kernels/attention.h"
@@ -44,8 +44,9 @@ class GraphOperations {
   virtual ggml_tensor* attend(ForwardGraph& graph, std::uint32_t layer, ggml_tensor* q, ggml_tensor* k,
                               ggml_tensor* v) = 0;
 
-  // What `adapt` will read of memory in this pass, for the product before it to fetch.
-  virtual std::span<const MemoryRun> read_by_adapters(const Linear&) const { return {}; }
+  // What `adapt` will read of memory in each pass, for the product before it to fetch; null: nothing worth it. Stays
+  // at its place as long as these operations.
+  virtual const std::vector<MemoryRun>* read_by_adapters(const ForwardGraph&, const Linear&) const { return nullptr; }
 
   // The graphs built so far serve every pass with as many rows, and so this one; else they are built anew for each.
   virtual bool graphs_last() const = 0;

@@ -67,6 +67,12 @@ ggml_tensor* OwnKernels::adapt(ForwardGraph& graph, const Linear& linear, ggml_t
   return ggml_custom_inplace(graph.context(), y, &shrunk, 1, run_expand, GGML_N_TASKS_MAX, operation);
 }
 
+// Many rows compute so long with what they read that fetching it ahead does not matter.
+const std::vector<MemoryRun>* OwnKernels::read_by_adapters(const ForwardGraph& graph, const Linear& linear) const {
+  constexpr std::uint32_t few_rows = 32;
+  return graph.rows() > few_rows ? nullptr : &step_.factor_memory(step_.linear_number(linear));
+}
+
 ggml_tensor* OwnKernels::attend(ForwardGraph& graph, std::uint32_t layer, ggml_tensor* q, ggml_tensor* k,
                                 ggml_tensor* v) {
   const ModelConfig& config = graph.config();

@@ -15,9 +15,7 @@ class OwnKernels : public GraphOperations {
   OwnKernels(const ModelConfig& config, StepData& step, const PoolLayout& pool, Isa isa);
 
   ggml_tensor* adapt(ForwardGraph& graph, const Linear& linear, ggml_tensor* x, ggml_tensor* y) override;
-  std::span<const MemoryRun> read_by_adapters(const Linear& linear) const override {
-    return step_.factor_memory(step_.linear_number(linear));
-  }
+  const std::vector<MemoryRun>* read_by_adapters(const ForwardGraph& graph, const Linear& linear) const override;
   ggml_tensor* attend(ForwardGraph& graph, std::uint32_t layer, ggml_tensor* q, ggml_tensor* k,
                       ggml_tensor* v) override;
   bool graphs_last() const override { return true; }

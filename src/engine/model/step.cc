@@ -31,12 +31,6 @@ LoraLinear StepData::lora(std::size_t linear) const {
   return {.n_in = data.n_in, .segments = data.segments, .factors = data.factors, .rows = rows_};
 }
 
-std::span<const MemoryRun> StepData::factor_memory(std::size_t linear) const {
-  constexpr std::uint32_t few_rows = 32;
-  if (rows_.empty() || rows_.back().first_row + rows_.back().rows > few_rows) return {};
-  return linears_[linear].factor_memory;
-}
-
 std::uint32_t StepData::number_of(const ResidentAdapter* adapter) {
   const auto found = std::ranges::find(adapters_, adapter);
   if (found == adapters_.end()) {

@@ -35,8 +35,8 @@ class StepData {
   std::size_t linear_number(const Linear& linear) const;
   std::size_t linears() const { return linears_.size(); }
   std::span<float> hidden() { return hidden_; }
-  // What the adapters of the pass have in that linear; none where they read little beside what they compute.
-  std::span<const MemoryRun> factor_memory(std::size_t linear) const;
+  // What the adapters of the pass have in that linear; at the same address for every pass.
+  const std::vector<MemoryRun>& factor_memory(std::size_t linear) const { return linears_[linear].factor_memory; }
 
  private:
   struct LinearData {

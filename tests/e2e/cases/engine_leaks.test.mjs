@@ -117,15 +117,13 @@ async function send(first, last) {
   }));
 }
 
-const processFile = (name) => `/proc/${engine.child.pid}/${name}`;
-
 /** Once our connections are closed on the other side too. */
 async function descriptors() {
   http.globalAgent.destroy();
   let last = -1;
   let same = 0;
   await until(() => {
-    const count = fs.readdirSync(processFile('fd')).length;
+    const count = engine.openDescriptors();
     same = count === last ? same + 1 : 0;
     last = count;
     return same === 20;
@@ -140,7 +138,7 @@ async function held() {
   const pages = {};
   for (const name of ['pages', 'free_pages', 'prefix_pages', 'adapter_pages']) pages[name] = await engine.metric(name);
   const adapters = (await engine.adapters()).map((one) => one.name).sort();
-  const status = fs.readFileSync(processFile('status'), 'utf8');
+  const status = fs.readFileSync(`/proc/${engine.child.pid}/status`, 'utf8');
   const field = (name) => Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)[1]);
   return { pages, adapters, threads: field('Threads'), resident: field('VmRSS') * 1024, descriptors: await descriptors() };
 }
