@@ -176,7 +176,7 @@ async function busyNeighbour() {
   }
 }
 
-/** Requests for 1,000 names over 64 adapter files, by Zipf's law, and the same with only the sixteen that fit. One thread
+/** Requests for 1,000 names over 64 adapter files, by Zipf's law, against requests for eight that stay hot. One thread
  * computes; the thread that reads adapters has the other core, as on the machines that this is for. */
 async function zipf() {
   const server = await startMolly(model('q4_0'), { threads: 1, adapters: 0, folder, pool: '512MiB', args: ['--warm', '2GiB'] });
