@@ -29,6 +29,9 @@ file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cc "")
 add_library(molly_precompiled STATIC ${CMAKE_BINARY_DIR}/precompiled.cc)
 target_link_libraries(molly_precompiled PUBLIC molly_compiler Threads::Threads)
 target_precompile_headers(molly_precompiled PRIVATE ${CMAKE_SOURCE_DIR}/cmake/precompiled.h)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache$")
+  set_target_properties(molly_precompiled PROPERTIES CXX_COMPILER_LAUNCHER ${CMAKE_SOURCE_DIR}/cmake/precompile)
+endif()
 
 # Headers are included as "folder/name.h" through build/include/<folder>/<folder> -> src/<folder>.
 function(molly_include_root folder)
