@@ -1,7 +1,7 @@
 # The folders of src/ in order of dependency, and what each may depend on: the one place where that is said.
 # A folder sees only the headers of the folders it names (and of those that they name), so an include of
 # anything else does not compile.
-set(MOLLY_FOLDERS core base gguf sizing labels wire http engine config store audit policy members traces routing egress targets
+set(MOLLY_FOLDERS core base gguf sizing labels wire http probes engine training config store audit policy members traces routing egress targets
     pipeline server)
 
 set(MOLLY_MAY_USE_core)
@@ -11,7 +11,9 @@ set(MOLLY_MAY_USE_sizing core base gguf)
 set(MOLLY_MAY_USE_labels core)
 set(MOLLY_MAY_USE_wire core base)
 set(MOLLY_MAY_USE_http core base)
+set(MOLLY_MAY_USE_probes core base wire)
 set(MOLLY_MAY_USE_engine core base gguf sizing wire http)
+set(MOLLY_MAY_USE_training core base gguf sizing wire http probes engine)
 set(MOLLY_MAY_USE_config core base)
 set(MOLLY_MAY_USE_store core base config)
 set(MOLLY_MAY_USE_audit core base labels config store)

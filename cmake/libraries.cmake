@@ -41,3 +41,9 @@ add_library(lib_llama INTERFACE)  # vocabularies, samplers, grammars: only for m
 find_library(LLAMA llama REQUIRED)
 target_link_libraries(lib_llama INTERFACE ${LLAMA} lib_ggml)
 add_library(lib_templates INTERFACE)  # minja and nlohmann-json: headers only
+
+find_library(OPENBLAS NAMES openblas PATH_SUFFIXES openblas-pthread REQUIRED)
+find_path(OPENBLAS_INCLUDE cblas.h PATH_SUFFIXES openblas-pthread ${CMAKE_LIBRARY_ARCHITECTURE} ${CMAKE_LIBRARY_ARCHITECTURE}/openblas-pthread REQUIRED)
+add_library(lib_blas INTERFACE)  # matrix products of training: only for molly-engine
+target_include_directories(lib_blas SYSTEM INTERFACE ${OPENBLAS_INCLUDE})
+target_link_libraries(lib_blas INTERFACE ${OPENBLAS})
