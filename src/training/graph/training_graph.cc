@@ -8,14 +8,12 @@
 #include <cmath>
 #include <limits>
 
+#include "training/graph/arena.h"
+
 namespace molly::training {
 namespace {
 
 constexpr std::size_t nodes_per_layer = 512;
-
-std::span<float> numbers(ggml_tensor* tensor) {
-  return {static_cast<float*>(tensor->data), static_cast<std::size_t>(ggml_nelements(tensor))};
-}
 
 engine::Context describe_graphs(std::size_t nodes) {
   const std::size_t bytes = 2 * nodes * ggml_tensor_overhead() + 3 * ggml_graph_overhead_custom(nodes, true);
@@ -49,15 +47,15 @@ struct TrainingGraph::State {
 
 Result<void> TrainingGraph::State::describe_inputs(const Device& device, const Decoder& decoder, std::size_t hints) {
   inputs_context = engine::describe_tensors(8 + hints);
-  ggml_context* context = inputs_context.get();
+  ggml_context* described = inputs_context.get();
   const std::int64_t tokens = shape.tokens();
-  inputs.tokens = ggml_new_tensor_1d(context, GGML_TYPE_I32, tokens);
-  inputs.positions = ggml_new_tensor_1d(context, GGML_TYPE_I32, tokens);
-  inputs.mask = ggml_new_tensor_4d(context, GGML_TYPE_F32, shape.row_tokens, shape.row_tokens, 1, shape.rows);
+  inputs.tokens = ggml_new_tensor_1d(described, GGML_TYPE_I32, tokens);
+  inputs.positions = ggml_new_tensor_1d(described, GGML_TYPE_I32, tokens);
+  inputs.mask = ggml_new_tensor_4d(described, GGML_TYPE_F32, shape.row_tokens, shape.row_tokens, 1, shape.rows);
   for (std::size_t i = 0; i <= hints; ++i) {
-    seeds.push_back(ggml_new_tensor_2d(context, GGML_TYPE_F32, decoder.config.n_embd, tokens));
+    seeds.push_back(ggml_new_tensor_2d(described, GGML_TYPE_F32, decoder.config.n_embd, tokens));
   }
-  inputs_buffer.reset(ggml_backend_alloc_ctx_tensors_from_buft(context, device.buffer_type()));
+  inputs_buffer.reset(ggml_backend_alloc_ctx_tensors_from_buft(described, device.buffer_type()));
   if (!inputs_buffer) return failure(ErrorCode::overloaded, "no memory for the inputs of training");
   return {};
 }
@@ -122,14 +120,17 @@ void TrainingGraph::State::fill(const Batch& batch) {
   std::ranges::copy(batch.tokens, static_cast<std::int32_t*>(inputs.tokens->data));
   std::ranges::copy(batch.positions, static_cast<std::int32_t*>(inputs.positions->data));
   fill_mask(batch);
-  for (ggml_tensor* seed : seeds) std::ranges::fill(numbers(seed), 0.0F);
+  for (ggml_tensor* seed : seeds) std::ranges::fill(numbers_of(seed), 0.0F);
 }
 
 void TrainingGraph::State::ask_loss() {
-  States states{.hidden = numbers(observed.back()), .hidden_gradient = numbers(seeds.back()), .hints = {}, .hint_gradients = {}};
+  States states{.hidden = numbers_of(observed.back()),
+                .hidden_gradient = numbers_of(seeds.back()),
+                .hints = {},
+                .hint_gradients = {}};
   for (std::size_t i = 0; i + 1 < observed.size(); ++i) {
-    states.hints.push_back(numbers(observed[i]));
-    states.hint_gradients.push_back(numbers(seeds[i]));
+    states.hints.push_back(numbers_of(observed[i]));
+    states.hint_gradients.push_back(numbers_of(seeds[i]));
   }
   (*loss)(states);
 }
