@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "engine/adapter.h"
 #include "engine/plan.h"
 #include "engine/serve.h"
 
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   int exit_code = 0;
   molly::apps::add_engine_serve(app, exit_code);
   molly::apps::add_engine_plan(app, exit_code);
+  molly::apps::add_engine_adapter(app, exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,5 +1,7 @@
 #include "engine/model/model.h"
 
+#include "engine/model/adapter_shape.h"
+
 namespace molly::engine {
 
 Result<std::unique_ptr<Model>> Model::load(const std::filesystem::path& path, const Backend& backend) {
@@ -24,25 +26,6 @@ Result<std::unique_ptr<Model>> Model::load(const std::filesystem::path& path, co
   return out;
 }
 
-BaseShape Model::base_shape() const {
-  BaseShape shape;
-  shape.architecture = config_.architecture;
-  shape.layers = config_.n_layer;
-  const auto set = [&](Projection projection, std::uint32_t n_in, std::uint32_t n_out) {
-    shape.projections[static_cast<std::size_t>(projection)] = {n_in, n_out};
-  };
-  set(Projection::attn_q, config_.n_embd, config_.query_width());
-  set(Projection::attn_k, config_.n_embd, config_.kv_width());
-  set(Projection::attn_v, config_.n_embd, config_.kv_width());
-  set(Projection::attn_output, config_.query_width(), config_.n_embd);
-  set(Projection::ffn_gate, config_.n_embd, config_.n_ff);
-  set(Projection::ffn_up, config_.n_embd, config_.n_ff);
-  set(Projection::ffn_down, config_.n_ff, config_.n_embd);
-  if (config_.rope_pairs == RopePairs::neighbours) {
-    shape.permuted_heads = config_.n_head;
-    shape.permuted_heads_kv = config_.n_head_kv;
-  }
-  return shape;
-}
+BaseShape Model::base_shape() const { return adapter_shape(config_); }
 
 }  // namespace molly::engine
