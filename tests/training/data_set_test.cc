@@ -177,6 +177,30 @@ TEST_F(TrainingDataSet, teacher_scores_must_be_there_for_every_token_that_counts
               HasSubstr(std::format(":1: teacher has {} rows of scores, but {} tokens count", counted + 1, counted)));
 }
 
+TEST_F(TrainingDataSet, teacher_scores_may_stand_in_a_side_file) {
+  const auto counted = read(row("a", "yes"))->train.examples[0].counted();
+  TeacherScores scores{.top_k = 1};
+  for (std::size_t i = 0; i < counted; ++i) {
+    scores.tokens.push_back(7);
+    scores.log_probabilities.push_back(0);
+    scores.rest.push_back(0);
+  }
+  options.teacher_scores = folder.path() / "scores.jsonl";
+  const std::string line = teacher_scores_json(scores) + "\n";
+  write_text(options.teacher_scores, "null\n" + line);
+  const std::string text = row("b", "no") + row("a", "yes");
+  const auto data = read(text);
+  ASSERT_TRUE(data) << data.error().message;
+  EXPECT_FALSE(data->train.examples[0].teacher);
+  EXPECT_EQ(data->train.examples[1].teacher, scores);
+  write_text(options.teacher_scores, "null\n");
+  EXPECT_THAT(refusal(text), HasSubstr("scores.jsonl:1: the file ends before the rows"));
+  write_text(options.teacher_scores, "null\n" + line + line);
+  EXPECT_THAT(refusal(text), HasSubstr("scores.jsonl:3: there are more lines than rows"));
+  write_text(options.teacher_scores, "null\n{\"k\":0}\n");
+  EXPECT_THAT(refusal(text), HasSubstr("scores.jsonl:2: k must be at least 1"));
+}
+
 TEST_F(TrainingDataSet, the_digest_changes_with_what_is_learnt_and_with_nothing_else) {
   const std::string digest = read(row("a", "1") + row("b", "2"))->digest;
   EXPECT_EQ(digest.size(), 64);

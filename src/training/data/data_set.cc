@@ -10,6 +10,7 @@
 #include "training/data/chat_row.h"
 #include "training/data/chat_tokens.h"
 #include "training/data/split.h"
+#include "training/data/teacher_file.h"
 #include "training/digest.h"
 
 namespace molly::training {
@@ -26,8 +27,12 @@ class DataReader {
   }
 
   Result<DataSet> read() {
+    if (auto opened = open_teacher(); !opened) return std::unexpected(opened.error());
     for (std::uint32_t file = 0; file < out_.files.size(); ++file) {
       if (auto done = read_file(file); !done) return std::unexpected(done.error());
+    }
+    if (teacher_) {
+      if (auto all_read = teacher_->expect_end(); !all_read) return std::unexpected(all_read.error());
     }
     if (auto enough = check_amount(); !enough) return std::unexpected(enough.error());
     summarize();
@@ -35,6 +40,27 @@ class DataReader {
   }
 
  private:
+  Result<void> open_teacher() {
+    if (options_.teacher_scores.empty()) return {};
+    auto opened = TeacherFile::open(options_.teacher_scores);
+    if (!opened) return std::unexpected(opened.error());
+    teacher_ = *std::move(opened);
+    return {};
+  }
+
+  Result<void> add_scores(ChatRow& row) {
+    if (!teacher_) return {};
+    auto scores = teacher_->next(vocabulary_.size());
+    if (!scores) return std::unexpected(scores.error());
+    if (!*scores) return {};
+    if (row.teacher || row.is_preference()) {
+      return failure(ErrorCode::invalid_request, "the side file of teacher scores cannot have scores for this row",
+                     "teacher_scores");
+    }
+    row.teacher = *std::move(scores);
+    return {};
+  }
+
   Result<void> read_file(std::uint32_t file) {
     const std::filesystem::path& path = out_.files[file];
     std::ifstream in(path, std::ios::binary);
@@ -61,6 +87,7 @@ class DataReader {
     ++out_.report.rows;
     auto row = parse_chat_row(line, vocabulary_.size());
     if (!row) return std::unexpected(row.error());
+    if (auto scored = add_scores(*row); !scored) return scored;
     auto rendered = row->is_preference() ? render_preference(*row) : render_conversation(*row);
     if (!rendered) return std::unexpected(rendered.error());
     if (row->key.empty()) {
@@ -251,6 +278,7 @@ class DataReader {
   ChatTokens tokens_;
   DataOptions options_;
   Split split_;
+  std::optional<TeacherFile> teacher_;
   DataSet out_;
   Sha256 digest_;
   std::vector<Origin> too_long_;

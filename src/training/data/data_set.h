@@ -32,6 +32,9 @@ struct DataOptions {
   std::size_t context_tokens = 0;
   LongExamples long_examples = LongExamples::refuse;
   std::size_t min_train = 8;  // examples; fewer are an error
+  // Side file with one line of teacher scores for each row of all files, in their order; "null" for a row without.
+  // Empty: scores stand in the rows.
+  std::filesystem::path teacher_scores;
 };
 
 // What is told to people before training starts.
