@@ -59,8 +59,10 @@ std::string text_of(const Summary& summary, const std::filesystem::path& file) {
                                 summary.weights.alpha, summary.weights.factors.size(), targets);
   if (!summary.manifest) return out + "no manifest: which base it was made for is not known\n";
   const training::Manifest& manifest = *summary.manifest;
-  out += std::format("base {} {}, data {} ({}), made by {}\n", manifest.base.name, manifest.base.quantization,
-                     manifest.data_digest.substr(0, 12), manifest.data_label, manifest.trainer);
+  out += std::format("base {} {}, made by {}\n", manifest.base.name, manifest.base.quantization, manifest.trainer);
+  if (!manifest.data_digest.empty()) {
+    out += std::format("data {} {}\n", manifest.data_digest.substr(0, 12), manifest.data_label);
+  }
   if (manifest.curves.held_out.empty()) return out;
   return out + std::format("held-out loss {:.4f} -> {:.4f}\n", manifest.curves.held_out.front().loss,
                            manifest.curves.held_out.back().loss);
@@ -86,6 +88,7 @@ Result<Summary> read_checked(const AdapterOptions& options) {
     const auto identity = training::identify_base(options.base);
     if (!identity) return std::unexpected(identity.error());
     if (auto same = training::check_base(*found, *identity); !same) return std::unexpected(same.error());
+    if (auto same = training::check_adapter(*found, options.from); !same) return std::unexpected(same.error());
     manifest = *std::move(found);
   }
   auto weights = read(options);
@@ -95,17 +98,17 @@ Result<Summary> read_checked(const AdapterOptions& options) {
   return out;
 }
 
-Result<void> write_import_manifest(const AdapterOptions& options, const Summary& summary) {
-  const auto identity = training::identify_base(options.base);
+Result<training::Manifest> import_manifest(const AdapterOptions& options, const Summary& summary) {
+  auto identity = training::identify_base(options.base);
   if (!identity) return std::unexpected(identity.error());
-  const auto digest = training::sha256_of_file(options.to);
+  auto digest = training::sha256_of_file(options.to);
   if (!digest) return std::unexpected(digest.error());
-  return training::write_manifest(options.to, {.base = *identity,
-                                               .adapter_sha256 = *digest,
-                                               .rank = summary.rank,
-                                               .alpha = summary.weights.alpha,
-                                               .targets = summary.targets,
-                                               .trainer = "molly-engine " MOLLY_VERSION ", imported"});
+  return training::Manifest{.base = *std::move(identity),
+                            .adapter_sha256 = *std::move(digest),
+                            .rank = summary.rank,
+                            .alpha = summary.weights.alpha,
+                            .targets = summary.targets,
+                            .trainer = "molly-engine " MOLLY_VERSION ", imported"};
 }
 
 Result<Summary> import_adapter(const AdapterOptions& options) {
@@ -117,7 +120,10 @@ Result<Summary> import_adapter(const AdapterOptions& options) {
   auto written = training::write_gguf_adapter(options.to, *weights, *shape, precision);
   if (!written) return std::unexpected(written.error());
   Summary summary = summary_of(*std::move(weights));
-  if (auto noted = write_import_manifest(options, summary); !noted) return std::unexpected(noted.error());
+  auto manifest = import_manifest(options, summary);
+  if (!manifest) return std::unexpected(manifest.error());
+  if (auto noted = training::write_manifest(options.to, *manifest); !noted) return std::unexpected(noted.error());
+  summary.manifest = *std::move(manifest);
   return summary;
 }
 

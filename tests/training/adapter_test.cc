@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <llama.h>
 #include <sys/resource.h>
 
 #include <csignal>
@@ -32,7 +33,7 @@ engine::BaseShape permuted_base() {
 LoraFactor factor(std::uint32_t layer, Projection projection, std::uint32_t rank) {
   const auto shape = engine::small_base().projections[static_cast<std::size_t>(projection)];
   LoraFactor out{layer, projection, rank, shape.n_in, shape.n_out, {}, {}};
-  Random random(layer * 10 + static_cast<std::uint64_t>(projection));
+  Random random(std::uint64_t{layer} * 10 + static_cast<std::uint64_t>(projection));
   const auto fill = [&](std::vector<float>& to, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) to.push_back(static_cast<float>(random.fraction() - 0.5));
   };
@@ -133,6 +134,33 @@ TEST(TrainingAdapter, half_precision_is_close_and_refuses_what_it_cannot_hold) {
   EXPECT_THAT(write_gguf_adapter(path, weights, base, FactorPrecision::f32).error().message, HasSubstr("do not fit"));
 }
 
+TEST(TrainingAdapter, llama_cpp_loads_what_is_written) {
+  const char* const model_file = MOLLY_SOURCE_DIR "/models/nano.gguf";
+  const TemporaryFolder folder;
+  const auto base = read_base_shape(model_file).value();
+  LoraWeights weights{.name = "sums", .base_name = "nano", .alpha = 8};
+  for (std::uint32_t layer = 0; layer < base.layers; ++layer) {
+    for (std::size_t i = 0; i < engine::projection_count; ++i) {
+      const auto [n_in, n_out] = base.projections[i];
+      weights.factors.push_back({layer, static_cast<Projection>(i), 4, n_in, n_out,
+                                 std::vector<float>(std::size_t{4} * n_in, 0.01F),
+                                 std::vector<float>(std::size_t{4} * n_out, 0.02F)});
+    }
+  }
+  llama_model* model = llama_model_load_from_file(model_file, llama_model_default_params());
+  ASSERT_NE(model, nullptr);
+  for (const auto precision : {FactorPrecision::f32, FactorPrecision::f16}) {
+    const std::string path = folder.path() / "adapter.gguf";
+    ASSERT_TRUE(write_gguf_adapter(path, weights, base, precision));
+    llama_adapter_lora* adapter = llama_adapter_lora_init(model, path.c_str());
+    EXPECT_NE(adapter, nullptr);
+    char alpha[32] = {};
+    llama_adapter_meta_val_str(adapter, "adapter.lora.alpha", alpha, sizeof alpha);
+    EXPECT_THAT(alpha, testing::StartsWith("8"));
+  }
+  llama_model_free(model);
+}
+
 // Files of this process may not grow beyond so many bytes, as if the disk were full.
 class FileLimit {
  public:
@@ -192,6 +220,17 @@ TEST(TrainingManifest, is_read_as_written) {
   EXPECT_EQ(*read, some_manifest());
   EXPECT_THAT(parse_manifest(R"({"base":{"sha256":5}})").error().message, HasSubstr("base.sha256 must be a string"));
   EXPECT_THAT(parse_manifest("{}").error().message, HasSubstr("base is required"));
+}
+
+TEST(TrainingManifest, an_adapter_file_that_was_changed_is_refused) {
+  const TemporaryFolder folder;
+  const auto adapter = folder.path() / "adapter.gguf";
+  write_text(adapter, "abc");
+  auto manifest = some_manifest();
+  manifest.adapter_sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+  EXPECT_TRUE(check_adapter(manifest, adapter));
+  write_text(adapter, "abd");
+  EXPECT_EQ(check_adapter(manifest, adapter).error().code, ErrorCode::conflict);
 }
 
 TEST(TrainingManifest, an_adapter_for_another_base_is_refused) {

@@ -154,4 +154,12 @@ Result<void> check_base(const Manifest& manifest, const BaseIdentity& base) {
                                                   described(manifest.base), described(base)));
 }
 
+Result<void> check_adapter(const Manifest& manifest, const std::filesystem::path& adapter) {
+  const auto digest = sha256_of_file(adapter);
+  if (!digest) return std::unexpected(digest.error());
+  if (*digest == manifest.adapter_sha256) return {};
+  return failure(ErrorCode::conflict,
+                 adapter.string() + " is not the file that its manifest was written for: its SHA-256 is another");
+}
+
 }  // namespace molly::training

@@ -65,5 +65,7 @@ Result<engine::BaseShape> read_base_shape(const std::filesystem::path& model);
 
 // conflict: the adapter is for another base. The sentence names both.
 Result<void> check_base(const Manifest& manifest, const BaseIdentity& base);
+// conflict: the adapter's file is not the one that the manifest was written for. Blocks on the disk.
+Result<void> check_adapter(const Manifest& manifest, const std::filesystem::path& adapter);
 
 }  // namespace molly::training
