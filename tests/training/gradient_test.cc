@@ -96,8 +96,8 @@ TEST_F(Gradients, of_all_weights_agree_with_differences) {
 class LoraGradients : public Gradients {
  protected:
   TinyDecoder tiny{*device};
-  LoraSettings settings{.targets = {engine::Projection::attn_q, engine::Projection::attn_v,
-                                    engine::Projection::attn_output, engine::Projection::ffn_down}};
+  FactorSettings settings{.targets = {engine::Projection::attn_q, engine::Projection::attn_v,
+                                      engine::Projection::attn_output, engine::Projection::ffn_down}};
   std::vector<TensorShape> shapes = lora_shapes(tiny.decoder, settings);
   Arena factors = *Arena::make(shapes, device->buffer_type());
   Decoder adapted = with_lora(tiny.decoder, settings, factors);

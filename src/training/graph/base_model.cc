@@ -182,7 +182,7 @@ Result<void> BaseModel::find_tensors() {
   return failure(ErrorCode::invalid_request, find.mistake());
 }
 
-std::vector<TensorShape> lora_shapes(const Decoder& decoder, const LoraSettings& settings) {
+std::vector<TensorShape> lora_shapes(const Decoder& decoder, const FactorSettings& settings) {
   std::vector<TensorShape> out;
   for (std::size_t layer = 0; layer < decoder.layers.size(); ++layer) {
     for (const Projection target : settings.targets) {
@@ -196,7 +196,7 @@ std::vector<TensorShape> lora_shapes(const Decoder& decoder, const LoraSettings&
   return out;
 }
 
-Decoder with_lora(const Decoder& decoder, const LoraSettings& settings, const Arena& arena) {
+Decoder with_lora(const Decoder& decoder, const FactorSettings& settings, const Arena& arena) {
   Decoder out = decoder;
   Random random(settings.seed);
   auto next = arena.tensors().begin();

@@ -38,7 +38,7 @@ class BaseModel {
   engine::Buffer buffer_;
 };
 
-struct LoraSettings {
+struct FactorSettings {
   std::uint32_t rank = 8;
   float alpha = 16;
   std::vector<engine::Projection> targets;
@@ -47,10 +47,10 @@ struct LoraSettings {
 
 // Shapes of A and B for every layer and target, in pairs: "blk.N.attn_q.weight.lora_a" [n_in, rank], then
 // "...lora_b" [rank, n_out].
-std::vector<TensorShape> lora_shapes(const Decoder& decoder, const LoraSettings& settings);
+std::vector<TensorShape> lora_shapes(const Decoder& decoder, const FactorSettings& settings);
 // `decoder` with the factors of `arena`, which lora_shapes() described; they become ggml's parameters. A is drawn from
 // the normal distribution of variance 1 / n_in, B is zero (Hu et al., section 4.1), so that training begins at the
 // base.
-Decoder with_lora(const Decoder& decoder, const LoraSettings& settings, const Arena& arena);
+Decoder with_lora(const Decoder& decoder, const FactorSettings& settings, const Arena& arena);
 
 }  // namespace molly::training
