@@ -1,3 +1,4 @@
+#include <ggml-backend.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <llama.h>
@@ -147,6 +148,7 @@ TEST(TrainingAdapter, llama_cpp_loads_what_is_written) {
                                  std::vector<float>(std::size_t{4} * n_out, 0.02F)});
     }
   }
+  ggml_backend_load_all();
   llama_model* model = llama_model_load_from_file(model_file, llama_model_default_params());
   ASSERT_NE(model, nullptr);
   for (const auto precision : {FactorPrecision::f32, FactorPrecision::f16}) {
