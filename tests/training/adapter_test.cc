@@ -15,6 +15,7 @@
 #include "training/adapter/rotary_rows.h"
 #include "training/data/order.h"
 #include "training/plot.h"
+#include "training/random.h"
 
 namespace molly::training {
 namespace {

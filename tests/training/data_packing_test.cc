@@ -5,6 +5,7 @@
 
 #include "training/data/order.h"
 #include "training/data/packing.h"
+#include "training/random.h"
 
 namespace molly::training {
 namespace {
