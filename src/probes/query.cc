@@ -43,12 +43,14 @@ std::string value_for(Random& random, const Column& column, const Filling& filli
 std::string filling_script(const Table& table, const Filling& filling) {
   Random random(filling.seed);
   std::vector<std::string> columns;
+  columns.reserve(table.columns.size());
   for (const Column& column : table.columns) {
     columns.push_back(fill("\"{0}\" {1}", {column.name, column.is_text ? "TEXT" : "INTEGER"}));
   }
   std::vector<std::string> rows;
   for (int row = 0; row < rows_in_table; ++row) {
     std::vector<std::string> values;
+    values.reserve(table.columns.size());
     for (const Column& column : table.columns) values.push_back(value_for(random, column, filling));
     rows.push_back("(" + join(values, ",") + ")");
   }

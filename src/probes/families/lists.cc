@@ -43,7 +43,8 @@ Draft sort_names(Random& random, Language language) {
   std::vector<std::string> items = some_names(random, 3 + random.below(2));
   const std::string given = join(items, ", ");
   std::ranges::sort(items);
-  return {"a:" + given, say(random, language, alphabetical, {given}), join(items, ", ")};
+  std::string sorted = join(items, ", ");
+  return {"a:" + sorted, say(random, language, alphabetical, {given}), sorted};
 }
 
 }  // namespace
@@ -55,8 +56,9 @@ Draft draw_sorting(Random& random, Language language) {
   const std::string given = join(items, ", ");
   std::ranges::sort(items, std::less{}, [](const std::string& item) { return std::stoi(item); });
   if (kind == 1) std::ranges::reverse(items);
-  return {(kind == 0 ? "<:" : ">:") + given, say(random, language, kind == 0 ? ascending : descending, {given}),
-          join(items, ", ")};
+  std::string sorted = join(items, ", ");
+  return {(kind == 0 ? "<:" : ">:") + sorted, say(random, language, kind == 0 ? ascending : descending, {given}),
+          sorted};
 }
 
 Draft draw_duplicates(Random& random, Language language) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "probes/families/draws.h"
@@ -16,9 +17,10 @@ constexpr Phrases products{{"What is {0} x {1}?", "{0} x {1} =", "Multiply {0} b
 
 Draft calculation(Random& random, Language language, const Phrases& phrases, char sign, std::int64_t left,
                   std::int64_t right, std::int64_t result) {
-  const std::string first = std::to_string(left);
-  const std::string second = std::to_string(right);
-  return {first + sign + second, say(random, language, phrases, {first, second}), std::to_string(result)};
+  const auto [small, large] = std::minmax(left, right);
+  const bool swaps = sign != '-';
+  const std::string key = std::to_string(swaps ? small : left) + sign + std::to_string(swaps ? large : right);
+  return {key, say(random, language, phrases, {std::to_string(left), std::to_string(right)}), std::to_string(result)};
 }
 
 // One `large` is `factor` times `small`. From small to large is asked only where tenths of the large come out whole.

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -176,6 +177,7 @@ constexpr Phrases class_questions{
 
 std::string listed(const std::vector<const Word*>& words, Language language) {
   std::vector<std::string> texts;
+  texts.reserve(words.size());
   for (const Word* word : words) texts.emplace_back(word->in(language));
   return join(texts, ", ");
 }
@@ -186,7 +188,9 @@ Draft draw_topic(Random& random, Language language) {
   const Topic& topic = random.pick(topics);
   std::vector<const Word*> words;
   for (const std::size_t index : distinct(random, topic.words.size(), 3)) words.push_back(&topic.words[index]);
-  return {listed(words, Language::english), say(random, language, topic_questions, {listed(words, language)}),
+  std::vector<const Word*> in_order = words;
+  std::ranges::sort(in_order);
+  return {listed(in_order, Language::english), say(random, language, topic_questions, {listed(words, language)}),
           std::string(topic.name.in(language))};
 }
 
@@ -197,7 +201,8 @@ Draft draw_word_class(Random& random, Language language) {
   for (const std::size_t index : distinct(random, by_class.size(), by_class.size()))
     shuffled.push_back(by_class[index]);
   const std::size_t asked = random.below(classes.size());
-  const std::string key = fill("{0}: {1}", {classes[asked].english, listed(shuffled, Language::english)});
+  const std::string key =
+      fill("{0}: {1}", {classes[asked].english, listed({by_class.begin(), by_class.end()}, Language::english)});
   return {key, say(random, language, class_questions, {listed(shuffled, language), classes[asked].in(language)}),
           std::string(by_class[asked]->in(language))};
 }
