@@ -2,6 +2,8 @@
 
 #include <ggml.h>
 
+#include <cstdint>
+
 namespace molly::training {
 
 // What ggml's automatic differentiation asks for in a form that backends compute slowly or not at all.
