@@ -46,6 +46,7 @@ std::string canonical_value(wire::JsonReader& json) {  // NOLINT(misc-no-recursi
   std::map<std::string, std::string> members;
   json.object([&](std::string_view key) {
     std::string name = base::json_string(key);
+    if (members.contains(name)) json.fail("is given twice");
     members[std::move(name)] = canonical_value(json);
   });
   std::string text;

@@ -123,6 +123,7 @@ Result<Statement> prepare(sqlite3* database, std::string_view sql) {
   Statement statement(prepared);
   if (status != SQLITE_OK) return refused(sqlite3_errmsg(database));
   if (!statement) return refused("There is no statement.");
+  if (sqlite3_stmt_isexplain(prepared) != 0) return refused("The query is explained, not run.");
   if (!trim(sql.substr(static_cast<std::size_t>(rest - sql.data()))).empty())
     return refused("There is more than one statement.");
   return statement;

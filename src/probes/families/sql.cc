@@ -109,17 +109,21 @@ const Schema* schema_of(const Task& task) {
   return found == schemas.end() ? nullptr : &*found;
 }
 
-// Values around those of the query, and some far from them.
+// Values around those of the query in some places, and any in the others: rows on both sides of a condition,
+// few equal ones where they are counted off in order.
 Filling filling_for(std::string_view query, std::uint64_t seed) {
-  Filling filling{{1, 17, 45, 80, 120}, {"Ana", "Lima", "Oslo", "Zoe", "Rome"}, seed};
+  Random random(seed);
+  Filling filling{{}, {"Ana", "Lima", "Oslo", "Zoe", "Rome"}, seed};
+  for (int count = 0; count < 2000; ++count) filling.numbers.push_back(random.between(0, 99'999));
   if (const std::size_t quote = query.find('\''); quote != std::string_view::npos) {
     filling.texts.push_back(query.substr(quote + 1, query.rfind('\'') - quote - 1));
   }
   const std::size_t last = query.find_last_of(' ') + 1;
   std::int64_t number = 0;
-  if (std::from_chars(query.data() + last, query.data() + query.size(), number).ec == std::errc()) {
-    for (std::int64_t near = number - 1; near <= number + 1; ++near) filling.numbers.push_back(near);
-  }
+  const bool compares = std::from_chars(query.data() + last, query.data() + query.size(), number).ec == std::errc();
+  if (!compares || query.contains(" LIMIT ")) return filling;
+  for (std::int64_t near = 0; near < 1000; ++near) filling.numbers.push_back(number - 1 + near % 3);
+  for (int below = 0; below < 500; ++below) filling.numbers.push_back(random.between(0, number));
   return filling;
 }
 
