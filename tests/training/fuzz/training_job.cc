@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
+#include <tuple>
 
 #include "training/adapter/manifest.h"
 #include "training/job.h"
@@ -16,6 +17,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (const auto event = parse_job_event(text); event && *event) {
     if (!parse_job_event(job_event_json(**event))) std::abort();
   }
-  (void)parse_manifest(text);
+  std::ignore = parse_manifest(text);
   return 0;
 }
