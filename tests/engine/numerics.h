@@ -1,5 +1,6 @@
 #pragma once
 
+#include <ggml-backend.h>
 #include <llama.h>
 
 #include <cmath>
@@ -25,6 +26,7 @@ class LlamaReference {
   explicit LlamaReference(const std::filesystem::path& model) {
     llama_log_set([](ggml_log_level, const char*, void*) {}, nullptr);
     llama_backend_init();
+    use_only_the_processor();
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = 0;
     model_ = llama_model_load_from_file(model.c_str(), params);
@@ -58,6 +60,12 @@ class LlamaReference {
   }
 
  private:
+  // libllama would multiply longer texts by BLAS in single precision; what we are measured by is ggml's own products,
+  // which round activations as ours do.
+  static void use_only_the_processor() {
+    if (ggml_backend_reg_t blas = ggml_backend_reg_by_name("BLAS")) ggml_backend_unload(blas);
+  }
+
   std::vector<float> decode(llama_context* context, std::span<const Token> tokens, std::size_t step) const {
     const auto width = static_cast<std::size_t>(llama_vocab_n_tokens(llama_model_get_vocab(model_)));
     std::vector<float> out;
