@@ -2,6 +2,8 @@
 
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "probes/probe.h"
 #include "probes/random.h"
@@ -70,12 +72,14 @@ TEST_P(Families, never_share_a_key_between_the_parts_and_have_enough_of_them) {
   EXPECT_GE(held_out.size(), 150U);
 }
 
-INSTANTIATE_TEST_SUITE_P(, Families, testing::ValuesIn([] {
-                           std::vector<std::string_view> names;
-                           for (const Family& family : families()) names.push_back(family.name);
-                           return names;
-                         }()),
-                         [](const auto& info) { return std::string(info.param); });
+std::vector<std::string_view> family_names() {
+  std::vector<std::string_view> names;
+  for (const Family& family : families()) names.push_back(family.name);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(, Families, testing::ValuesIn(family_names()),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 // Trained models and published figures rest on these tasks: a change of the digest means that both are made anew.
 TEST(Tasks, stay_the_same_for_the_same_seed) {
