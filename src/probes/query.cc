@@ -15,8 +15,9 @@ namespace {
 
 constexpr int rows_in_table = 60;
 constexpr std::size_t most_rows = 1000;
+constexpr std::size_t most_bytes = 1'000'000;
 constexpr int steps_between_calls = 1000;
-constexpr int most_calls = 500;
+constexpr int most_calls = 200;
 
 struct CloseDatabase {
   void operator()(sqlite3* database) const { sqlite3_close(database); }
@@ -54,7 +55,7 @@ std::string filling_script(const Table& table, const Filling& filling) {
     for (const Column& column : table.columns) values.push_back(value_for(random, column, filling));
     rows.push_back("(" + join(values, ",") + ")");
   }
-  return fill("CREATE TABLE \"{0}\"({1}); INSERT INTO \"{0}\" VALUES {2};",
+  return fill("PRAGMA temp_store = MEMORY; CREATE TABLE \"{0}\"({1}); INSERT INTO \"{0}\" VALUES {2};",
               {table.name, join(columns, ","), join(rows, ",")});
 }
 
@@ -78,7 +79,7 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 int count_call(void* calls) { return ++*static_cast<int*>(calls) > most_calls ? 1 : 0; }
 
 void bound(sqlite3* database) {
-  constexpr std::array<std::pair<int, int>, 9> limits{{{SQLITE_LIMIT_LENGTH, 100'000},
+  constexpr std::array<std::pair<int, int>, 9> limits{{{SQLITE_LIMIT_LENGTH, 2'000},
                                                        {SQLITE_LIMIT_SQL_LENGTH, 5'000},
                                                        {SQLITE_LIMIT_COLUMN, 50},
                                                        {SQLITE_LIMIT_EXPR_DEPTH, 50},
@@ -139,12 +140,15 @@ Result<std::vector<Row>> run_query(const Table& table, const Filling& filling, s
   const auto statement = prepare(database->get(), sql);
   if (!statement) return std::unexpected(statement.error());
   std::vector<Row> rows;
+  std::size_t bytes = 0;
   while (true) {
     const int status = sqlite3_step(statement->get());
     if (status == SQLITE_DONE) return rows;
     if (status != SQLITE_ROW) return refused(sqlite3_errmsg(database->get()));
     if (rows.size() == most_rows) return refused("The query gives too many rows.");
     rows.push_back(read_row(statement->get()));
+    for (const std::string& value : rows.back()) bytes += value.size();
+    if (bytes > most_bytes) return refused("The query gives too much text.");
   }
 }
 

@@ -52,7 +52,7 @@ TEST(Pattern, that_cannot_be_read_is_refused) {
 
 TEST(Pattern, that_multiplies_its_work_ends_soon) {
   std::string nested = "a?";
-  for (int level = 0; level < 15; ++level) nested = "(" + nested + "a?){64}";
+  for (int level = 0; level < 15; ++level) nested.insert(0, "(").append("a?){64}");
   const auto matched = matches(nested, std::string(62, 'a'));
   EXPECT_TRUE(!matched || *matched);
 }

@@ -59,6 +59,11 @@ TEST(Query, beyond_the_bounds_is_refused) {
   for (int level = 0; level < 100; ++level) deep += "+1";
   EXPECT_FALSE(run_query(people, filling, deep));
   EXPECT_FALSE(run_query(people, filling, "SELECT '" + std::string(6000, 'x') + "'"));
+  EXPECT_FALSE(
+      run_query(people, filling, "SELECT '" + std::string(1500, 'x') + "' || '" + std::string(1500, 'x') + "'"));
+  const std::string long_text = "'" + std::string(1900, 'x') + "'";
+  EXPECT_TRUE(run_query(people, filling, "SELECT " + long_text + " FROM people"));
+  EXPECT_FALSE(run_query(people, filling, "SELECT " + long_text + " FROM people a, people b WHERE a.rowid < 15"));
 }
 
 }  // namespace
